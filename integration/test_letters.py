@@ -16,7 +16,7 @@ from pymysql.cursors import Cursor
 
 import pyspark_elasticsearch.journal.letterbox as of_elasticsearch
 import pyspark_mysql.journal.letterbox as of_mysql
-import pyspark_redis.journal.letterbox as of_redis
+import pyspark_redis.journal.dead_letters as of_redis
 from sparkonce.operate.cli import main
 from sparkonce.operate.letters import AT_ONCE
 

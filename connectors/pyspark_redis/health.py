@@ -10,20 +10,13 @@ from typing import Any
 
 import redis
 
+from pyspark_redis.server.preflight import SOME, require_fit, setting
 from pyspark_redis.server.session import PROBE
-from pyspark_redis.server.settings import setting
-from pyspark_redis.write.preflight import SOME, require_fit
 from sparkonce.health import LOST, Finding, clock, fit, risk, share
 
 
 def examine(client: redis.Redis, own: str, *, cluster: bool = False) -> Iterator[Finding]:
-    """Look at version, rights, persistence, replication, memory and clock.
-
-    Args:
-        client: of the server.
-        own: a key of the connector's own that it never uses.
-        cluster: whether it is a node of one.
-    """
+    """Look at version, rights, persistence, replication, memory, clock; `own` is a key to try."""
     require_fit(client, expiring=False, cluster=cluster)
     info: Mapping[str, Any] = client.info()
     name = "Valkey" if "valkey_version" in info else "Redis"

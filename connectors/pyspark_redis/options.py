@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from pyspark_redis.server import own_keys
 from pyspark_redis.server.address import address
-from pyspark_redis.write import MODELS
+from pyspark_redis.target import keys
+from pyspark_redis.write.models import MODELS
 from sparkonce.exactly_once.bad_rows import max_bad_rows
 from sparkonce.feeds import FOLLOWS, STARTS
 from sparkonce.option_values import choice, integer, pattern, seconds
@@ -15,11 +15,7 @@ from sparkonce.reading import READS
 
 
 def streams(text: str) -> list[str]:
-    """Read option ``streams``.
-
-    Raises:
-        ValueError: a name is empty or there twice.
-    """
+    """Read option ``streams``; ValueError if a name is empty or there twice."""
     names = [name.strip() for name in text.split(",")]
     if not all(names) or len({*names}) < len(names):
         raise ValueError("names of streams with commas between, such as orders,refunds")
@@ -27,11 +23,7 @@ def streams(text: str) -> list[str]:
 
 
 def entries(text: str) -> frozenset[tuple[bytes, bytes]]:
-    """Read option ``skipEntries``.
-
-    Raises:
-        ValueError: one is none.
-    """
+    """Read option ``skipEntries``; or raise ValueError."""
     found = [re.fullmatch(r"(.+):(\d+-\d+)", one.strip()) for one in text.split(",")]
     if not all(found):
         raise ValueError("entries with commas between, as errors name them: orders:1526919030474-0")
@@ -49,7 +41,7 @@ URL = Option(
 PREFIX = Option(
     "keyPrefix",
     "Hash tag of the connector's own keys (ledger and staged rows).",
-    pattern(own_keys.PREFIX, "1 to 64 of the characters A-Z a-z 0-9 . _ -"),
+    pattern(keys.PREFIX, "1 to 64 of the characters A-Z a-z 0-9 . _ -"),
     "sparkonce",
 )
 TLS = (

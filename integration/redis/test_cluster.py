@@ -21,9 +21,9 @@ from integration.support.servers.redis import connect
 from integration.support.servers.redis_cluster import Node, RedisCluster, migrate
 
 from pyspark_redis.cluster.delivery import ClusterDelivery
-from pyspark_redis.server.own_keys import is_own
-from pyspark_redis.server.session import Session
-from pyspark_redis.server.slots import slot_of
+from pyspark_redis.server.nodes import slot_of
+from pyspark_redis.server.session import RedisSession
+from pyspark_redis.target.keys import is_own
 from sparkonce.errors import (
     OptionError,
     RowRefused,
@@ -150,11 +150,11 @@ def test_each_row_counts_once_whichever_answer_is_lost(
     arrives: bool,
 ) -> None:
     """The driver dies at each of its scripts in turn, until an epoch needs no more of them."""
-    everywhere, run = Everywhere(cluster), Session.run_on
+    everywhere, run = Everywhere(cluster), RedisSession.run_on
     query = counting(chunkRows="40", onBadRow="deadLetter", deadLetter=unique, maxBadRows="100%")
     numbers = count(1)
 
-    def dies(session: Session, *given: Any) -> Any:
+    def dies(session: RedisSession, *given: Any) -> Any:
         if next(numbers) != number:
             return run(session, *given)
         if arrives:
@@ -169,7 +169,7 @@ def test_each_row_counts_once_whichever_answer_is_lost(
             client.set(key, "mine")
         receipts = query.stage(epoch, [one(at) for at in ids[:60]], [one(at) for at in ids[60:]])
         with monkeypatch.context() as dying:
-            dying.setattr(Session, "run_on", dies)
+            dying.setattr(RedisSession, "run_on", dies)
             undisturbed = not dies_of(lambda: query.commit(epoch, receipts))  # noqa: B023
         query.restart()
         query.run(epoch, [one(at) for at in ids[:60]], [one(at) for at in ids[60:]])

@@ -19,7 +19,7 @@ from integration.support.servers.process import wait_until
 from integration.support.servers.redis_cluster import Node, RedisCluster
 
 from pyspark_redis.cluster.delivery import ClusterDelivery
-from pyspark_redis.server.slots import slot_of
+from pyspark_redis.server.nodes import slot_of
 from sparkonce.errors import SinkBehindCheckpoint, StoreUnreachable
 
 pytestmark = pytest.mark.variants

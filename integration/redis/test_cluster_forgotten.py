@@ -16,7 +16,7 @@ from integration.support.servers.redis_cluster import RedisCluster
 from redis.crc import key_slot
 
 from pyspark_redis.cluster.delivery import ClusterDelivery
-from pyspark_redis.server.session import Session
+from pyspark_redis.server.session import RedisSession
 from sparkonce.errors import SinkBehindCheckpoint
 from sparkonce.operate.admin import Admin
 from sparkonce.protocol import Record
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 IDS = range(50)
 ROWS = [one(at) for at in IDS]
-run_on, end_all = Session.run_on, ClusterDelivery._end_all
+run_on, end_all = RedisSession.run_on, ClusterDelivery._end_all
 Named = Callable[[str], DirectQuery]
 
 
@@ -49,7 +49,7 @@ def at_script(number: int, do: Callable[[], Any]) -> tuple[Callable[..., Any], l
     """Do something before that script; what there are is told in the list."""
     numbers, seen = count(1), list[int]()
 
-    def run(session: Session, *given: Any) -> Any:
+    def run(session: RedisSession, *given: Any) -> Any:
         at = next(numbers)
         seen.append(at)
         if at == number:
@@ -76,7 +76,7 @@ def test_a_sink_that_is_forgotten_leaves_nothing_wherever_its_operator_dies(
         admin = forgotten(query)
         with monkeypatch.context() as dying:
             run, seen = at_script(number, dies)
-            dying.setattr(Session, "run_on", run)
+            dying.setattr(RedisSession, "run_on", run)
             dies_of(lambda: admin.sweep(0, 0))  # noqa: B023
         admin.sweep(0, 0)
         assert of_lanes(cluster, f"{unique}-{number}") == []
@@ -102,14 +102,14 @@ def test_what_a_query_writes_that_begins_meanwhile_stays(
         def begin(of: DirectQuery = later) -> None:
             receipts = of.stage(0, ROWS)
             with monkeypatch.context() as meanwhile:
-                meanwhile.setattr(Session, "run_on", run_on)
+                meanwhile.setattr(RedisSession, "run_on", run_on)
                 if dies_too:
                     meanwhile.setattr(ClusterDelivery, "_end_all", lambda *_: dies())
                 dies_of(lambda: of.commit(0, receipts))
 
         with monkeypatch.context() as beside:
             run, seen = at_script(number, begin)
-            beside.setattr(Session, "run_on", run)
+            beside.setattr(RedisSession, "run_on", run)
             admin.sweep(0, 0)
         later.restart()
         later.run(0, ROWS)

@@ -17,10 +17,10 @@ from integration.support.servers.redis_cluster import RedisCluster
 
 from pyspark_redis.cluster.delivery import ClusterDelivery
 from pyspark_redis.cluster.lanes import Lanes
-from pyspark_redis.cluster.store import LaneStore
+from pyspark_redis.cluster.store import ClusterStore
 from pyspark_redis.cluster.writer import LaneWriter
 from pyspark_redis.journal import scripts
-from pyspark_redis.server.session import Session
+from pyspark_redis.server.session import RedisSession
 from sparkonce.errors import ConcurrentDriver, SinkBehindCheckpoint
 from sparkonce.exactly_once.ledger import from_record
 from sparkonce.operate.admin import Admin
@@ -65,17 +65,17 @@ def test_a_request_that_comes_after_all_changes_nothing(
     named = {} if ends.startswith("a batch") else {"sinkId": "named"}
     query = DirectQuery(COUNTER, **options, **named, writeMode="increment")
     query.follows = Follows.NEXT if named else Follows.ONCE
-    late, run_on = list[Any](), Session.run_on
-    library = scripts.lane_apply("hash_increment")
+    late, run_on = list[Any](), RedisSession.run_on
+    library = scripts.apply_to_lanes("hash")
 
-    def run(session: Session, client: Any, text: str, *given: Any) -> Any:
+    def run(session: RedisSession, client: Any, text: str, *given: Any) -> Any:
         if text == library and not late:
             late.append((session, client, text, *given))
             raise redis.TimeoutError
         return run_on(session, client, text, *given)
 
     with monkeypatch.context() as slow:
-        slow.setattr(Session, "run_on", run)
+        slow.setattr(RedisSession, "run_on", run)
         query.run(0, ROWS)
     if named:
         admin = Admin(query.sink.store)
@@ -113,18 +113,18 @@ def test_what_a_lost_decision_left_half_written_is_written_again(
     """The other driver of the same epoch drew a higher fence, and its decision is lost."""
     world = World(cluster, unique)
     world.query.run(0, ROWS)
-    receipts, decide = world.query.stage(1, ROWS), LaneStore.decide
+    receipts, decide = world.query.stage(1, ROWS), ClusterStore.decide
     other = DirectQuery(COUNTER, **world.query.options)
     other.query_id = world.query.query_id
 
-    def late(store: LaneStore, decision: Any) -> Any:
-        monkeypatch.setattr(LaneStore, "decide", decide)
+    def late(store: ClusterStore, decision: Any) -> Any:
+        monkeypatch.setattr(ClusterStore, "decide", decide)
         before, staged = world.dump("ledger"), other.stage(1, ROWS)
         dies_at_chunk(monkeypatch, 1, lambda: other.commit(1, staged))
         world.restore("ledger", before)
         return decide(store, decision)
 
-    monkeypatch.setattr(LaneStore, "decide", late)
+    monkeypatch.setattr(ClusterStore, "decide", late)
     with pytest.raises(SinkBehindCheckpoint, match="its ledger does not know"):
         world.query.commit(1, receipts)
     world.query.restart(onLostCommit="continue@1")

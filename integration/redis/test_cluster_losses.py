@@ -17,12 +17,12 @@ from integration.support.redis_losses import BAD, IDS, Dump, World
 from integration.support.servers.redis_cluster import RedisCluster
 
 from pyspark_redis.cluster.delivery import ClusterDelivery
-from pyspark_redis.server.session import Session
+from pyspark_redis.server.session import RedisSession
 from sparkonce.errors import SinkBehindCheckpoint, StoreRefused
 
 pytestmark = pytest.mark.slow
 
-run_on = Session.run_on
+run_on = RedisSession.run_on
 
 
 @pytest.mark.parametrize("dies", [True, False], ids=["the driver dies", "the epoch is done"])
@@ -37,7 +37,7 @@ def test_what_a_node_loses_is_written_again_or_told(
         world.query.run(0, rows)
         receipts = world.query.stage(1, rows)
 
-        def noting(session: Session, *given: Any) -> Any:
+        def noting(session: RedisSession, *given: Any) -> Any:
             at = next(numbers)  # noqa: B023
             if at == number:  # noqa: B023
                 states.append(world.dump(place))  # noqa: B023
@@ -46,7 +46,7 @@ def test_what_a_node_loses_is_written_again_or_told(
             return run_on(session, *given)
 
         with monkeypatch.context() as noted:
-            noted.setattr(Session, "run_on", noting)
+            noted.setattr(RedisSession, "run_on", noting)
             dies_of(lambda: world.query.commit(1, receipts))  # noqa: B023
         if not states:
             break

@@ -20,8 +20,8 @@ from pyspark.sql import SparkSession
 
 from pyspark_elasticsearch.follow.feed import ElasticsearchFeed
 from pyspark_redis.connector import RedisConnector
-from pyspark_redis.follow.feed import Range, RedisFeed
-from pyspark_redis.server.slots import slot_of
+from pyspark_redis.follow.feed import EntryRange, RedisFeed
+from pyspark_redis.server.nodes import slot_of
 from sparkonce import options
 from sparkonce.errors import (
     OptionError,
@@ -566,7 +566,7 @@ def test_a_server_that_does_not_tell_what_is_gone_is_refused(
 def test_a_key_of_another_type_is_refused(client: redis.Redis, redis_url: str, unique: str) -> None:
     client.set(unique, "a")
     made = feed(redis_url, unique)
-    parts = Range(unique, "0-0", "1-0", None)
+    parts = EntryRange(unique, "0-0", "1-0", 1)
     for ask in (
         made.latest,
         lambda: [*made.read(parts)],

@@ -15,9 +15,9 @@ import redis
 from integration.support.epochs import DirectQuery, Make
 from integration.support.redis_deaths import dies_of
 
-from pyspark_redis.journal import letterbox
+from pyspark_redis.journal import dead_letters
 from pyspark_redis.journal.dead_letters import DeadLetters
-from pyspark_redis.server.session import Session
+from pyspark_redis.server.session import RedisSession
 from pyspark_redis.write.delivery import Delivery
 from sparkonce.errors import (
     BadRow,
@@ -137,14 +137,14 @@ def test_each_row_is_one_letter_whichever_answer_is_lost(
     arrives: bool,
 ) -> None:
     """The driver dies at each of its scripts in turn, until an epoch needs no more of them."""
-    query, run = counters(), Session.run
+    query, run = counters(), RedisSession.run
     bad = [100 * at + 7 for at in range(40)]
     client.mset({f"{unique}:{at}": "mine" for at in bad})
 
     def dying_at(number: int) -> Callable[..., Any]:
         numbers = count(1)
 
-        def dies(session: Session, text: str, *given: Any) -> Any:
+        def dies(session: RedisSession, text: str, *given: Any) -> Any:
             if next(numbers) != number:
                 return run(session, text, *given)
             if arrives:
@@ -157,7 +157,7 @@ def test_each_row_is_one_letter_whichever_answer_is_lost(
         rows = [row(100 * epoch + at, NAN if at == 9 else 0.5) for at in range(25)]
         receipts = query.stage(epoch, rows)
         with monkeypatch.context() as dying:
-            dying.setattr(Session, "run", dying_at(epoch + 1))
+            dying.setattr(RedisSession, "run", dying_at(epoch + 1))
             undisturbed = not dies_of(partial(query.commit, epoch, receipts))
         query.restart()
         query.run(epoch, rows)
@@ -252,7 +252,9 @@ def test_a_place_for_letters_that_holds_something_else_is_refused_at_the_start(
     query = counters()
     with pytest.raises(StoreRefused, match=f"letters:{unique}' is no stream of dead letters"):
         query.sink.check()
-    assert unique not in [box.name for box in letterbox.boxes(query.sink.store.session)]
+    assert unique not in [
+        box.name for box in dead_letters.letterboxes(query.sink.store.session, None)
+    ]
     client.delete(f"{{sparkonce}}:letters:{unique}")
 
 

@@ -17,7 +17,7 @@ from integration.support.servers.process import wait_until
 from integration.support.servers.redis import RedisProcess, connect
 
 from pyspark_redis.server import client as clients
-from pyspark_redis.server.session import Session
+from pyspark_redis.server.session import RedisSession
 from sparkonce.errors import StoreUnreachable
 
 pytestmark = pytest.mark.variants
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.variants
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 Private = Callable[..., RedisProcess]
 ROWS = [{"id": at, "n": 1} for at in range(100)]
-run_on = Session.run_on
+run_on = RedisSession.run_on
 
 
 def counting(url: str, **options: str) -> DirectQuery:
@@ -89,11 +89,11 @@ def test_what_is_done_before_each_script_changes_nothing(
     with connect(server.url) as operator:
         operator.set(f"c:{bad}", "mine")
 
-        def disturbed(session: Session, *given: Any) -> Any:
+        def disturbed(session: RedisSession, *given: Any) -> Any:
             DISTURBANCES[what](operator)
             return run_on(session, *given)
 
-        monkeypatch.setattr(Session, "run_on", disturbed)
+        monkeypatch.setattr(RedisSession, "run_on", disturbed)
         for epoch in range(3):
             assert query.run_until_done(epoch, ROWS) == []
         operator.delete(f"c:{bad}")
@@ -110,7 +110,7 @@ def test_a_server_that_is_killed_behind_any_script_goes_on(
     server = private_redis("appendonly yes", f"appendfsync {sync}")
     query, numbers = counting(server.url), count(1)
 
-    def killed(session: Session, *given: Any) -> Any:
+    def killed(session: RedisSession, *given: Any) -> Any:
         done = run_on(session, *given)
         if next(numbers) == number:
             server.kill()
@@ -118,7 +118,7 @@ def test_a_server_that_is_killed_behind_any_script_goes_on(
             raise redis.ConnectionError("killed")
         return done
 
-    monkeypatch.setattr(Session, "run_on", killed)
+    monkeypatch.setattr(RedisSession, "run_on", killed)
     for epoch in count():
         number, numbers = epoch + 1, count(1)
         query.run_until_done(epoch, ROWS)

@@ -10,7 +10,7 @@ import redis
 from integration.support.epochs import DirectQuery
 
 from pyspark_redis.journal import scripts
-from pyspark_redis.target import emptying
+from pyspark_redis.target import keys
 from sparkonce.errors import OptionError
 from sparkonce.operate.admin import Admin
 
@@ -27,7 +27,7 @@ def query(
     redis_url: str, unique: str, client: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> DirectQuery:
     """An overwrite of keys that were written before, beside others that only look like them."""
-    monkeypatch.setattr(emptying, "SCANNED", 100)
+    monkeypatch.setattr(keys, "SCANNED", 100)
     prefix = f"{unique}[a-z]:"
     DirectQuery(SCHEMA, url=redis_url, key=f"{prefix}{{id}}").run(0, rows(OLD))
     client.set(f"{unique}b:1", "another pattern")

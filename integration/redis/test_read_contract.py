@@ -19,7 +19,7 @@ from integration.support.servers.redis import RedisProcess, version_at
 from integration.support.servers.redis_cluster import RedisCluster
 
 from pyspark_redis.connector import RedisConnector
-from pyspark_redis.write import template
+from pyspark_redis.target import keys
 from sparkonce.tck.read_contract import ReadContract, ReadSubject
 from sparkonce.tck.reading import TEXTS
 from sparkonce.values.text import to_text
@@ -82,9 +82,9 @@ class RedisReads(ConnectorReads):
         """Keys that are made of the column, beside ones that are not."""
         kind, values = random.choice(DRAWN)
         self.raw["key"] = f"{self.unique}d{next(self.numbers)}:{{v}}"
-        named = template.parsed(self.raw["key"])
+        named = keys.parse_key_text(self.raw["key"])
         column = pa.array(random.choices(values, k=60), kind)
-        for key in template.keys(named, pa.RecordBatch.from_arrays([column], ["v"])).to_pylist():
+        for key in keys.make_keys(named, pa.RecordBatch.from_arrays([column], ["v"])).to_pylist():
             self.of(key.decode()).hset(key, "other", "1")
         return str(kind)
 
@@ -119,7 +119,7 @@ def redis_server() -> Iterator[Server]:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of few rows, so that much is written between them."""
     monkeypatch.setattr("pyspark_redis.read.source.ROWS", 500)
-    monkeypatch.setattr("pyspark_redis.read.scan.AT_ONCE", b"100")
+    monkeypatch.setattr("pyspark_redis.read.servers.SCANNED", b"100")
 
 
 class TestRedisReads(ReadContract):

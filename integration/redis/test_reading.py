@@ -22,7 +22,7 @@ from pyspark.sql import functions as f
 
 from pyspark_redis.connector import RedisConnector
 from pyspark_redis.read.source import RedisSource, _Fetch
-from pyspark_redis.server.slots import slot_of
+from pyspark_redis.server.nodes import slot_of
 from sparkonce import options
 from sparkonce.errors import (
     OptionError,
@@ -46,7 +46,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches and blocks of few keys."""
     monkeypatch.setattr("pyspark_redis.read.source.ROWS", 50)
     monkeypatch.setattr("pyspark_redis.read.source.AT_ONCE", 40)
-    monkeypatch.setattr("pyspark_redis.read.scan.AT_ONCE", b"20")
+    monkeypatch.setattr("pyspark_redis.read.servers.SCANNED", b"20")
 
 
 @pytest.fixture
@@ -626,7 +626,7 @@ EDGES: list[tuple[pa.DataType, list[Any]]] = [
     (pa.timestamp("us", "UTC"), [one.replace(tzinfo=timezone.utc) for one in NAIVE]),
     (pa.timestamp("us"), NAIVE),
 ]
-"""Values of each type that may be in a key, its edges among them."""
+"""PlanDetail of each type that may be in a key, its edges among them."""
 
 
 @pytest.mark.parametrize(("kind", "values"), EDGES, ids=str)

@@ -17,7 +17,7 @@ from integration.support.servers.redis import RedisProcess
 from integration.support.servers.redis_cluster import RedisCluster
 
 from pyspark_redis.connector import RedisConnector
-from pyspark_redis.server.slots import slot_of
+from pyspark_redis.server.nodes import slot_of
 from sparkonce import options
 from sparkonce.operate.cli import main
 from sparkonce.protocol import Chunk

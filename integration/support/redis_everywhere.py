@@ -10,7 +10,7 @@ import redis
 from integration.support.servers.redis import connect
 from integration.support.servers.redis_cluster import RedisCluster
 
-from pyspark_redis.server.slots import slot_of
+from pyspark_redis.server.nodes import slot_of
 
 
 class Everywhere:

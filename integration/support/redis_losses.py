@@ -10,7 +10,7 @@ from integration.support.epochs import DirectQuery
 from integration.support.redis_everywhere import Everywhere
 from integration.support.servers.redis_cluster import RedisCluster
 
-from pyspark_redis.server.slots import slot_of
+from pyspark_redis.server.nodes import slot_of
 
 IDS, BAD = range(30), 3
 Dump = dict[bytes, bytes]

@@ -8,8 +8,8 @@ import pytest
 import redis
 
 from pyspark_redis.cluster.lanes import Lanes
-from pyspark_redis.server.durability import Durability
-from pyspark_redis.server.nodes import Address, ClusterSession, Nodes, Range
+from pyspark_redis.server.nodes import Address, ClusterSession, Nodes, SlotRange
+from pyspark_redis.server.session import Durability
 
 A, B, C = ("a", 1), ("b", 2), ("c", 3)
 Told = dict[Address, Any]
@@ -47,7 +47,7 @@ ALL = slots((0, 99, b"b", 2), (100, 16_383, b"c", 3))
 )
 def test_a_node_that_does_not_tell_is_passed_over(error: Exception) -> None:
     asked = nodes({A: error, B: ALL, C: ALL}, A, B)
-    assert asked.ranges() == [Range(0, 99, B), Range(100, 16_383, C)]
+    assert asked.ranges() == [SlotRange(0, 99, B), SlotRange(100, 16_383, C)]
     with pytest.raises(type(error)):
         nodes({A: error}, A).ranges()
 

@@ -12,7 +12,7 @@ from tests.worlds import assert_refused
 
 from pyspark_redis.connector import RedisConnector
 from pyspark_redis.server.client import connect
-from pyspark_redis.write.values import Values
+from pyspark_redis.write.detail import PlanDetail
 from sparkonce import options
 from sparkonce.errors import OptionError
 from sparkonce.protocol import Plan
@@ -32,7 +32,7 @@ NUMBERS = pa.schema([("id", pa.int64()), ("n", pa.int32()), ("x", pa.float32())]
 URL = {"url": "redis://localhost"}
 
 
-def plan(schema: pa.Schema = SCHEMA, **given: str) -> Plan[Values]:
+def plan(schema: pa.Schema = SCHEMA, **given: str) -> Plan[PlanDetail]:
     return RedisConnector().plan(options.parse(RedisConnector.options, {**URL, **given}), schema)
 
 

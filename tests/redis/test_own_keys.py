@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from pyspark_redis.connector import RedisConnector
-from pyspark_redis.read.scan import Scan
-from pyspark_redis.target import emptying
+from pyspark_redis.read.servers import KeyScan
+from pyspark_redis.target import keys
 from sparkonce import options
 from sparkonce.errors import BadRow
 
@@ -54,7 +54,7 @@ class Server:
 
 
 def test_an_overwrite_and_a_read_pass_over_them() -> None:
-    ((emptied, _),) = emptying.found(Server(), "*", "sparkonce")  # type: ignore[arg-type]
+    ((emptied, _),) = keys.scan_target(Server(), "*", "sparkonce")  # type: ignore[arg-type]
     assert [key.decode() for key in emptied] == THEIRS
-    scan = Scan(b"*", (b"{sparkonce}:",))
+    scan = KeyScan(b"*", (b"{sparkonce}:",))
     assert [key for key in (*OWN, *THEIRS) if not scan.is_own(key.encode())] == THEIRS

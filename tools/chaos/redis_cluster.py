@@ -37,7 +37,7 @@ from tools.chaos.target import (
 from tools.chaos.topic import BUCKETS
 
 from pyspark_redis.journal import scripts
-from pyspark_redis.server.slots import slot_of
+from pyspark_redis.server.nodes import slot_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,8 +48,8 @@ POINTS = {
     "stage": has(b"\r\nMULTI\r\n", b":log:", b"\r\nSADD\r\n"),
     "prepare": has(sha(scripts.fence())),
     "decide": has(sha(scripts.decide())),
-    "apply": has(sha(scripts.lane_apply("hash_increment"))),
-    "settle": has(sha(scripts.lane_settle())),
+    "apply": has(sha(scripts.apply_to_lanes("hash"))),
+    "settle": has(sha(scripts.settle())),
     "finish": has(sha(scripts.swap()), b'"manifest":null'),
     "clean": has(sha(scripts.discard())),
 }

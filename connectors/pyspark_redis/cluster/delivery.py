@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NoReturn
 
 import redis
 
-from pyspark_redis.cluster.lanes import Known, Lanes, State
-from pyspark_redis.cluster.writer import Answer, LaneWriter, Refused
-from pyspark_redis.journal import lettered, scripts
+from pyspark_redis.cluster.lanes import LaneProgress, Lanes
+from pyspark_redis.cluster.writer import LaneWriter, LetterRows, Refused, letter_bytes, letter_rows
+from pyspark_redis.journal import scripts
 from pyspark_redis.server.failures import refusal, translate
-from pyspark_redis.server.nodes import ClusterSession
-from pyspark_redis.server.slots import SLOTS
-from pyspark_redis.write import refusals, segments
+from pyspark_redis.server.nodes import SLOTS, ClusterSession
+from pyspark_redis.write import refusals
+from pyspark_redis.write.chunks import split_segments
 from pyspark_redis.write.delivery import RedisDelivery
 from sparkonce.codec import FORGET, reading
 from sparkonce.delivery import DecisionOver
@@ -33,7 +34,7 @@ class ClusterDelivery(RedisDelivery):
     ends_in_last_chunk = True
 
     session: ClusterSession
-    goes_on: bool
+    accepts_loss: bool
     """Whatever lanes have lost of what came before: as option ``onLostCommit`` says."""
 
     def __init__(self, session: ClusterSession, manifest: Manifest, most: MaxBadRows) -> None:
@@ -43,9 +44,9 @@ class ClusterDelivery(RedisDelivery):
             raise refusals.decided_elsewhere(manifest)
         with reading(manifest.sink, FORGET):
             self.fence = int(manifest.notes.get("fence", 0))
-        self.goes_on = bool(manifest.notes.get("goes_on", False))
-        self.writer = LaneWriter(self.lanes, self.fence, self.values, self.plan)
-        self.known = Known.nothing()
+        self.accepts_loss = bool(manifest.notes.get("accepts_loss", False))
+        self.writer = LaneWriter(self.lanes, self.fence, self.detail, self.plan)
+        self.known = LaneProgress.nothing()
         self.applied = self.stored = self.aside = self.settled_aside = 0
 
     def resume(self) -> int:
@@ -53,10 +54,10 @@ class ClusterDelivery(RedisDelivery):
         manifest = self.manifest
         with self.session.asking(f"applying epoch {manifest.epoch}"):
             self.known = self.lanes.known()
-            self.writer.before = Known.anything() if self.goes_on else self.known
+            self.writer.before = LaneProgress.anything() if self.accepts_loss else self.known
         if not self._look():
             raise DecisionOver
-        if self.fence <= self.known.dropped and not self.goes_on:
+        if self.fence <= self.known.dropped and not self.accepts_loss:
             raise refusals.ledger_behind(manifest.sink, manifest.epoch)
         # Short of its end all is sent again: a node may have lost what the ledger's slot knows of.
         return self.applied if self.applied == len(manifest.chunks) else 0
@@ -90,13 +91,13 @@ class ClusterDelivery(RedisDelivery):
         if found is None:
             raise self._over()
         with reading(f"chunk {ordinal} of {self.manifest.sink}"):
-            (parts, own), letters = segments.from_bytes(found[0]), lettered.from_text(found[1])
+            (parts, own), letters = split_segments(found[0]), letter_rows(found[1])
         with self.session.asking(f"applying epoch {self.manifest.epoch}"):
             answers = self.writer.write(parts, letters, max(0, self.most - self.aside))
-        said = {answer.status for answer in answers}
-        if b"superseded" in said and not self._look():
+        statuses = {answer.status for answer in answers}
+        if b"superseded" in statuses and not self._look():
             raise DecisionOver
-        self._require_in_step(said)
+        self._require_in_step(statuses)
         refused = [row for answer in answers for row in answer.refused]
         rows = [row for row in refused if row.at not in letters]
         is_new = ordinal >= self.applied
@@ -104,8 +105,10 @@ class ClusterDelivery(RedisDelivery):
             self._take(sum(answer.stored for answer in answers), rows, own)
         else:
             self._take(-len(rows), rows, ())
-        self._stop_at(answers)
-        if letters.difference(row.at for row in refused) and not self.goes_on:
+        for answer in answers:
+            if answer.stopped:
+                self._stop(answer.status, *answer.stopped)
+        if letters.difference(row.at for row in refused) and not self.accepts_loss:
             raise refusals.stored_too(self.manifest.sink, self.manifest.epoch)
         for segment in parts:
             self.writer.seen.update(segment.slots)
@@ -117,7 +120,7 @@ class ClusterDelivery(RedisDelivery):
         return DecisionOver()
 
     def _done(
-        self, ordinal: int, rows: Sequence[Refused], own: Sequence[Letter], before: lettered.Rows
+        self, ordinal: int, rows: Sequence[Refused], own: Sequence[Letter], before: LetterRows
     ) -> None:
         """Write the letters of a chunk; those of rows that it had `before` are there."""
         letters = [*(self._letter(row.reason, row.key, *row.texts) for row in rows), *own]
@@ -129,15 +132,12 @@ class ClusterDelivery(RedisDelivery):
             self._settle(max(ordinal + 1, self.applied), about, letters)
 
     def _read(self, ordinal: int) -> tuple[bytes, bytes] | None:
-        """A chunk, and its rows that are letters.
-
-        None if another decision came, or another driver has applied all.
-        """
+        """A chunk, and its rows that are letters; None if nothing is left to do."""
         manifest, (part, seq) = self.manifest, self.manifest.chunks[ordinal]
         keys = [*self.session.of_attempt(manifest.sink, part.attempt), self.lanes.letters]
         given = [manifest.token, seq, len(manifest.chunks), ordinal]
         with self.session.asking(f"reading staged rows of epoch {manifest.epoch}"):
-            found = self.session.run(scripts.lane_chunk(), keys, given)
+            found = self.session.run(scripts.read_chunk(), keys, given)
         if found is None:
             return None
         chunk, letters = found
@@ -147,13 +147,13 @@ class ClusterDelivery(RedisDelivery):
             raise refusals.lost(manifest, part.attempt, seq)
         return chunk, letters
 
-    def _require_in_step(self, said: set[bytes]) -> None:
+    def _require_in_step(self, statuses: set[bytes]) -> None:
         """See that no node has lost what it had before."""
-        if b"early" in said:
+        if b"early" in statuses:
             raise refusals.taken_back(self.manifest.epoch)
-        if b"behind" in said:
+        if b"behind" in statuses:
             raise refusals.lane_behind(self.manifest.sink, self.manifest.epoch)
-        if said.intersection((b"ahead", b"superseded")):
+        if statuses.intersection((b"ahead", b"superseded")):
             raise refusals.ledger_behind(self.manifest.sink, self.manifest.epoch)
 
     # -- rows that can't be stored
@@ -167,20 +167,15 @@ class ClusterDelivery(RedisDelivery):
         if self.letters:
             self.counter.require_few()
 
-    def _stop_at(self, answers: Sequence[Answer]) -> None:
+    def _stop(self, status: bytes, key: bytes, reason: bytes) -> NoReturn:
         """Raise what stopped a node."""
-        for answer in answers:
-            if answer.stopped:
-                self._stop(answer.status, *answer.stopped)
-
-    def _stop(self, status: bytes, key: bytes, reason: bytes) -> None:
         if status == b"many" and self.letters:
             self._count([reason])
             self.counter.require_few()
-        told = reason.decode(errors="replace")
-        if refusal(told).of_row:  # its text may hold any word
+        text = reason.decode(errors="replace")
+        if refusal(text).of_row:  # its text may hold any word
             raise refusals.refused(self.manifest, key, reason)
-        error = translate(redis.ResponseError(told), f"applying epoch {self.manifest.epoch}")
+        error = translate(redis.ResponseError(text), f"applying epoch {self.manifest.epoch}")
         if isinstance(error, StoreUnreachable):  # a slot is on its way to another node
             self.session.nodes.forget()
             raise error
@@ -191,7 +186,7 @@ class ClusterDelivery(RedisDelivery):
     def _settle(
         self,
         applied: int,
-        about: tuple[int, lettered.Rows, lettered.Rows] = (0, frozenset(), frozenset()),
+        about: tuple[int, LetterRows, LetterRows] = (0, frozenset(), frozenset()),
         letters: Sequence[Letter] = (),
         known: bytes = b"",
     ) -> None:
@@ -208,45 +203,37 @@ class ClusterDelivery(RedisDelivery):
         keys = [
             self.session.record(manifest.sink),
             self.lanes.key,
-            self.session.key("letters", self.values.dead_letter),
+            self.session.key("letters", self.detail.dead_letter),
             self.lanes.letters,
         ]
         progress = [manifest.token, self.applied, applied, len(manifest.chunks)]
         counts = [self.stored, self.aside, known]
-        rows = [ordinal, lettered.to_text(before), lettered.to_text(now), self.settled_aside]
+        rows = [ordinal, letter_bytes(before), letter_bytes(now), self.settled_aside]
         of = [manifest.sink, manifest.epoch, manifest.chunks[ordinal][0].partition, manifest.target]
         texts = [text for letter in letters for text in letter]
+        given = [*progress, *counts, *rows, *of, *texts]
         with self.session.asking(f"noting progress of epoch {manifest.epoch}"):
-            done = self.session.run(
-                scripts.lane_settle(), keys, [*progress, *counts, *rows, *of, *texts]
-            )
+            done = self.session.run(scripts.settle(), keys, given)
         if done < 0 or (letters and not done):  # another driver's letters may be of other rows
             raise refusals.taken_back(manifest.epoch)
         self.applied, self.settled_aside = applied, self.aside
 
     def _end_all(
-        self, about: tuple[int, lettered.Rows, lettered.Rows], letters: Sequence[Letter]
+        self, about: tuple[int, LetterRows, LetterRows], letters: Sequence[Letter]
     ) -> None:
         """See that each lane still has all of the epoch, then say so to the ledger's slot."""
-        slots = range(SLOTS) if self.goes_on else sorted(self.writer.seen)
+        slots = range(SLOTS) if self.accepts_loss else sorted(self.writer.seen)
         with self.session.asking(f"looking at what is applied of epoch {self.manifest.epoch}"):
             self.lanes.make_safe(slots)
         self._learn(slots)
         self._settle(len(self.manifest.chunks), about, letters, self.known.text)
 
     def _learn(self, slots: Sequence[int]) -> None:
-        """Look at what lanes have seen.
-
-        Raises:
-            StoreUnreachable: one has lost what it had.
-        """
+        """Look at what lanes have seen, and that none has lost what it had."""
+        seen = self.writer.seen
         with self.session.asking(f"looking at what is applied of epoch {self.manifest.epoch}"):
             for state in self.lanes.states(slots):
-                self._require_all(state)
+                for slot, fence, n in zip(*state, strict=True):
+                    if slot in seen and (fence, n) < (self.fence, seen[slot]):
+                        raise refusals.taken_back(self.manifest.epoch)
                 self.known.learn(state)
-
-    def _require_all(self, state: State) -> None:
-        seen = self.writer.seen
-        for slot, fence, n in zip(*state, strict=True):
-            if slot in seen and (fence, n) < (self.fence, seen[slot]):
-                raise refusals.taken_back(self.manifest.epoch)

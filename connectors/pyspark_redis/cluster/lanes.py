@@ -1,4 +1,8 @@
-"""What the lanes of a cluster have seen of a sink, and what the ledger's slot knows of that."""
+"""The lanes of a sink in a cluster: what they have seen, and what the ledger's slot knows of that.
+
+A lane is one slot's share of a target. It has seen so many chunks of the last decision, whose fence
+it holds; fences of later decisions are higher.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +20,8 @@ from typing import Any, NamedTuple, TypeVar
 import redis
 
 from pyspark_redis.journal import scripts
-from pyspark_redis.server.nodes import Address, ClusterSession
+from pyspark_redis.server.nodes import SLOTS, Address, ClusterSession, tags
 from pyspark_redis.server.session import PROBE
-from pyspark_redis.server.slots import SLOTS, tags
 from sparkonce.codec import reading
 
 SHORT = 2048
@@ -35,45 +38,40 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Known:
-    """What the ledger's slot knows of lanes.
+class LaneProgress:
+    """What lanes have seen, or must have seen, as the ledger's slot keeps it."""
 
-    Attributes:
-        fences: for each slot that of the decision which its lane has seen last; 0 for none.
-        counts: how many of its chunks.
-        dropped: what lanes have seen up to this fence, was of a sink that was forgotten.
-    """
-
+    # For each slot that of the decision which its lane has seen last; 0 for none.
     fences: array[float]
-    counts: array[int]
-    dropped: float = 0.0
+    counts: array[int]  # how many of its chunks
+    dropped: float = 0.0  # what lanes have seen up to this fence, was of a sink that was forgotten
 
     @classmethod
-    def nothing(cls) -> Known:
+    def nothing(cls) -> LaneProgress:
         """No lane has seen any."""
         return cls(array("d", bytes(8 * SLOTS)), array("I", bytes(4 * SLOTS)))
 
     @classmethod
-    def anything(cls) -> Known:
+    def anything(cls) -> LaneProgress:
         """What lanes have seen does not matter."""
         return replace(cls.nothing(), dropped=inf)
 
-    def learn(self, state: State) -> None:
-        """Know what lanes of a node have seen."""
-        for slot, fence, n in zip(*state, strict=True):
+    def learn(self, seen: NodeProgress) -> None:
+        """Keep what lanes of a node have seen."""
+        for slot, fence, n in zip(*seen, strict=True):
             self.fences[slot], self.counts[slot] = fence, int(n)
 
-    def must(self, slots: Sequence[int]) -> tuple[bytes, bytes]:
-        """What these lanes must have seen, as `lane_apply.lua` reads it."""
+    def required(self, slots: Sequence[int]) -> tuple[bytes, bytes]:
+        """What these lanes must have seen, as `cluster/lua/apply.lua` reads it."""
         fences = array("d", map(self.fences.__getitem__, slots))
         if self.dropped:
             fences = array("d", [one if one > self.dropped else -self.dropped for one in fences])
         return fences.tobytes(), array("I", map(self.counts.__getitem__, slots)).tobytes()
 
-    def differing(self, states: Iterable[State]) -> Iterator[int]:
+    def differing(self, nodes: Iterable[NodeProgress]) -> Iterator[int]:
         """Of each lane that has seen something else, whether it lacks some (-1) or has more (1)."""
-        for state in states:
-            for slot, fence, n in zip(*state, strict=True):
+        for node in nodes:
+            for slot, fence, n in zip(*node, strict=True):
                 seen, must = (fence, n), (self.fences[slot], self.counts[slot])
                 if seen != must and max(fence, must[0]) > self.dropped:
                     yield -1 if seen < must else 1
@@ -89,14 +87,8 @@ class Known:
         return list(compress(range(SLOTS), self.fences))
 
 
-class State(NamedTuple):
-    """What lanes of one node have seen.
-
-    Attributes:
-        slots: of the lanes.
-        fences: of the last decision that each has seen; 0 for none.
-        counts: how many of its chunks.
-    """
+class NodeProgress(NamedTuple):
+    """What lanes of one node have seen: their slots, and of each the fence and count as above."""
 
     slots: Sequence[int]
     fences: array[float]
@@ -115,20 +107,20 @@ class Lanes:
         """Where the ledger's slot keeps what it knows of them."""
         return self.session.key("lanes", self.sink)
 
-    def known(self) -> Known:
+    @property
+    def letters(self) -> str:
+        """Where it keeps which rows of a decision are letters, see `cluster/writer.py`."""
+        return self.session.key("lettered", self.sink)
+
+    def known(self) -> LaneProgress:
         """What the ledger's slot knows of them."""
         found: Any = self.session.client.hmget(self.key, "known", "dropped")
         text = found[0] or bytes(12 * SLOTS)
         with reading(self.key):
-            fences, counts = _doubles(text[: 8 * SLOTS]), array("I", text[8 * SLOTS :])
+            fences, counts = array("d", text[: 8 * SLOTS]), array("I", text[8 * SLOTS :])
             if (len(fences), len(counts)) != (SLOTS, SLOTS):
                 raise ValueError(f"{len(text)} bytes for {SLOTS} slots")
-            return Known(fences, counts, float(found[1] or 0))
-
-    @property
-    def letters(self) -> str:
-        """Where it keeps which rows of a decision are letters, see `journal/lettered.py`."""
-        return self.session.key("lettered", self.sink)
+            return LaneProgress(fences, counts, float(found[1] or 0))
 
     def draw(self, above: int) -> int:
         """Draw the fence of a decision, above those that lanes have seen."""
@@ -140,17 +132,17 @@ class Lanes:
         return f"{self.session.prefix}:{{{tags()[slot]}}}:{self.sink}"
 
     @property
-    def named(self) -> list[str]:
+    def key_parts(self) -> list[str]:
         """By what scripts make such keys of tags."""
         return [f"{self.session.prefix}:", self.sink]
 
-    def states(self, slots: Sequence[int]) -> Iterator[State]:
+    def states(self, slots: Sequence[int]) -> Iterator[NodeProgress]:
         """What these lanes have seen, node by node."""
 
-        def read(client: redis.Redis, own: Sequence[int]) -> State:
-            given = [*self.named, _tags(own)]
+        def read(client: redis.Redis, own: Sequence[int]) -> NodeProgress:
+            given = [*self.key_parts, _tags(own)]
             found = self.session.run_on(client, scripts.lane_states(), [self.of(own[0])], given)
-            return State(own, *map(_doubles, found))
+            return NodeProgress(own, *(array("d", text) for text in found))
 
         return self.each_node(slots, read)
 
@@ -161,29 +153,27 @@ class Lanes:
             def probe(client: redis.Redis, own: Sequence[int]) -> None:
                 self.session.run_durably_on(client, PROBE, [f"{self.of(own[0])}:probe"], [])
 
-            for _ in self.each_node(slots, probe):
-                pass
+            list(self.each_node(slots, probe))
 
     def drop(self, record: str, stamp: str) -> None:
         """Forget all, before the record of a sink is taken away that has this stamp.
 
         A query of the same name may begin meanwhile: what it writes has a higher fence, and stays.
         """
-        own, known, seen = [record, self.key], self.known(), Known.nothing()
+        own, known, seen = [record, self.key], self.known(), LaneProgress.nothing()
         if known.slots:  # there may be more than is known, of a decision that was lost
             for state in self.states(range(SLOTS)):
                 seen.learn(state)
         fence = int(max(chain(known.fences, seen.fences)))
-        if fence and not self.session.run(scripts.lane_bury(), own, [stamp, fence]):
+        if fence and not self.session.run(scripts.bury(), own, [stamp, fence]):
             return
 
-        def forget(client: redis.Redis, slots: Sequence[int]) -> None:
-            given = [*self.named, _tags(slots), fence, LATE]
-            self.session.run_on(client, scripts.lane_drop(), [self.of(slots[0])], given)
+        def expire(client: redis.Redis, slots: Sequence[int]) -> None:
+            given = [*self.key_parts, _tags(slots), fence, LATE]
+            self.session.run_on(client, scripts.expire_lanes(), [self.of(slots[0])], given)
 
-        for _ in self.each_node(seen.slots, forget):
-            pass
-        self.session.run(scripts.lane_forget(), [*own, self.letters], [stamp, 2 * LATE])
+        list(self.each_node(seen.slots, expire))
+        self.session.run(scripts.forget(), [*own, self.letters], [stamp, 2 * LATE])
 
     def each_node(
         self, slots: Sequence[int], do: Callable[[redis.Redis, Sequence[int]], T]
@@ -194,8 +184,8 @@ class Lanes:
             client, own = self.session.nodes.connect(address), [slots[lane] for lane in lanes]
             return [do(client, own[at : at + SHORT]) for at in range(0, len(own), SHORT)]
 
-        told = at_once(lambda own: on_node(*own), self.by_node(slots).items())
-        return chain.from_iterable(told)
+        answers = at_once(lambda own: on_node(*own), self.by_node(slots).items())
+        return chain.from_iterable(answers)
 
     def by_node(self, slots: Sequence[int]) -> dict[Address, array[int]]:
         """For each node, which of these slots, which are in order, it serves."""
@@ -220,7 +210,3 @@ def at_once(do: Callable[[S], T], each: Iterable[S]) -> Iterator[T]:
 
 def _tags(slots: Sequence[int]) -> str:
     return " ".join(map(tags().__getitem__, slots))
-
-
-def _doubles(text: bytes) -> array[float]:
-    return array("d", text)

@@ -7,42 +7,44 @@ from dataclasses import replace
 
 from pyspark_redis import health
 from pyspark_redis.cluster.delivery import ClusterDelivery
-from pyspark_redis.cluster.lanes import Known, Lanes, State
-from pyspark_redis.journal.dead_letters import DeadLetters
-from pyspark_redis.server.nodes import ClusterSession
-from pyspark_redis.server.slots import SLOTS
-from pyspark_redis.store import RedisStore
-from pyspark_redis.write import preflight, refusals
+from pyspark_redis.cluster.lanes import LaneProgress, Lanes, NodeProgress
+from pyspark_redis.journal.dead_letters import Box, DeadLetters, letterboxes
+from pyspark_redis.journal.journal import Journal
+from pyspark_redis.server import preflight
+from pyspark_redis.server.nodes import SLOTS, ClusterSession
+from pyspark_redis.write import refusals
 from sparkonce.errors import SinkBehindCheckpoint
 from sparkonce.exactly_once.bad_rows import NONE, MaxBadRows
 from sparkonce.exactly_once.ledger import from_record
 from sparkonce.health import Finding
-from sparkonce.protocol import Manifest, P, Record
+from sparkonce.protocol import Advance, Applied, Finish, Manifest, P, Proposal, Record, no_progress
 
 Fault = Callable[[str, int], SinkBehindCheckpoint]
 
 
-class LaneStore(RedisStore):
-    """See `RedisStore`; what differs is where rows go.
+class ClusterStore:
+    """See `sparkonce.store.Store`. No step writes to two slots, so each lane has its own progress.
 
     Args:
         session: of the cluster.
-        dead_letters: as there.
-        most: as there.
+        dead_letter: option ``deadLetter``; None if a row that can't be stored stops the epoch.
+        most: how many rows of an epoch it takes.
         on_lost_commit: option ``onLostCommit``.
     """
-
-    session: ClusterSession
 
     def __init__(
         self,
         session: ClusterSession,
-        dead_letters: DeadLetters | None = None,
+        dead_letter: str | None = None,
         most: MaxBadRows = NONE,
         on_lost_commit: str | None = None,
     ) -> None:
-        super().__init__(session, dead_letters, most)
-        self.on_lost_commit = on_lost_commit
+        self.session, self.most, self.on_lost_commit = session, most, on_lost_commit
+        self.dead_letters = DeadLetters(session, dead_letter) if dead_letter else None
+        self.journal = journal = Journal(session)
+        self.read, self.doom, self.names = journal.read, journal.doom, journal.names
+        self.unfinished, self.decided_after = journal.unfinished, journal.decided_after
+        self.stage, self.staged, self.discard = journal.stage, journal.staged, journal.discard
 
     def check(self, plan: P) -> P:
         """Refuse a node that could lose the ledger, or rows that expire."""
@@ -64,6 +66,10 @@ class LaneStore(RedisStore):
                 for finding in health.examine(client, probes.of(slot), cluster=True):
                     yield finding._replace(what=f"{host}:{port}: {finding.what}")
 
+    def letterboxes(self) -> list[Box]:
+        """See `sparkonce.letterbox.KeepsLetters`."""
+        return letterboxes(self.session, self.dead_letters)
+
     def swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
         """See `Store.swap`. Before a record goes what lanes have seen of its sink."""
         if new.revision and over and not (applied or new.token):
@@ -71,7 +77,7 @@ class LaneStore(RedisStore):
         if not new.revision and over:
             with self.session.asking("forgetting a sink"):
                 Lanes(self.session, name).drop(self.session.record(name), over)
-        return super().swap(name, new, over, applied)
+        return self.journal.swap(name, new, over, applied)
 
     def _learn_what_is_given_up(self, name: str, over: str) -> None:
         """Or what lanes have of it would look as if the ledger had lost it."""
@@ -88,13 +94,13 @@ class LaneStore(RedisStore):
         """
         lanes = Lanes(self.session, manifest.sink)
         with self.session.asking("looking at the slots of the cluster"):
-            goes_on, known = self._goes_on(manifest), lanes.known()
-            states = list(lanes.states(range(SLOTS) if goes_on else known.slots))
-            if not goes_on and (fault := _fault(known, states)):
+            accepts_loss, known = self._accepts_loss(manifest), lanes.known()
+            states = list(lanes.states(range(SLOTS) if accepts_loss else known.slots))
+            if not accepts_loss and (fault := _fault(known, states)):
                 self._require_alone(manifest, lanes, fault)
             highest = int(max((max(one.fences) for one in states), default=0))
             fence = lanes.draw(highest)
-        return replace(manifest, notes={"fence": fence, "goes_on": goes_on})
+        return replace(manifest, notes={"fence": fence, "accepts_loss": accepts_loss})
 
     def _require_alone(self, manifest: Manifest, lanes: Lanes, fault: Fault) -> None:
         """Raise a fault, unless another driver has decided an epoch meanwhile: that is no loss."""
@@ -107,17 +113,33 @@ class LaneStore(RedisStore):
         if self.read(manifest.sink).stamp == record.stamp:
             raise fault(manifest.sink, manifest.epoch)
 
-    def _goes_on(self, manifest: Manifest) -> bool:
+    def _accepts_loss(self, manifest: Manifest) -> bool:
         return self.on_lost_commit == f"continue@{manifest.epoch}"
+
+    def publish(self, proposal: Proposal, finish: Finish) -> None:
+        """See `Store.publish`. Never: it would write to many slots."""
+
+    def decide(self, proposal: Proposal) -> Record:
+        """See `Store.decide`."""
+        return self._delivery(proposal.manifest).decide(proposal)
+
+    def apply(
+        self,
+        manifest: Manifest,
+        advance: Advance = no_progress,
+        since: float | None = None,  # noqa: ARG002
+    ) -> Applied:
+        """See `Store.apply`."""
+        return self._delivery(manifest).apply(advance)
 
     def _delivery(self, manifest: Manifest) -> ClusterDelivery:
         delivery = ClusterDelivery(self.session, manifest, self.most)
-        delivery.goes_on = delivery.goes_on or self._goes_on(manifest)
+        delivery.accepts_loss = delivery.accepts_loss or self._accepts_loss(manifest)
         return delivery
 
 
-def _fault(known: Known, states: Iterable[State]) -> Fault | None:
-    """What is said of the first lane that has seen something else than is known."""
-    for side in known.differing(states):
+def _fault(known: LaneProgress, nodes: Iterable[NodeProgress]) -> Fault | None:
+    """The error for the first lane that has seen something else than is known."""
+    for side in known.differing(nodes):
         return refusals.lane_behind if side < 0 else refusals.ledger_behind
     return None

@@ -1,94 +1,76 @@
-"""The segments of a chunk on their way to the nodes of their lanes, at once."""
+"""The segments of a chunk on their way to the nodes of their lanes, at once.
+
+The ledger's slot keeps which rows of a chunk Redis refused and are dead letters. A failover can
+take a lane back to such a chunk. Its letters are not written again then, and these rows are passed
+over, even if they could be stored now.
+"""
 
 from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
 import redis
 
-from pyspark_redis.cluster.lanes import Known, Lanes, at_once
-from pyspark_redis.journal import lettered, scripts
+from pyspark_redis.cluster.lanes import LaneProgress, Lanes, at_once
+from pyspark_redis.journal import scripts
 from pyspark_redis.server.nodes import Address
+from pyspark_redis.write.chunks import Segment
 from pyspark_redis.write.delivery import FAULTS
-from pyspark_redis.write.segments import Segment
-from pyspark_redis.write.values import Values
+from pyspark_redis.write.detail import PlanDetail
 
 SHORT = 256 * 1024
 """Bytes that one script writes, if a segment has no more: about 10 ms of a node's work."""
 
 
+LetterRows = frozenset[tuple[int, int]]
+"""Of each row: which segment, from 0, and which row of it, from 1."""
+
+
+Letters = Mapping[int, bytes]
+"""The same for each segment, as `apply.lua` reads them."""
+
+
 class Errand(NamedTuple):
-    """What a node is to write of a segment.
+    """What a node is to write of a segment."""
 
-    Attributes:
-        number: which segment of its chunk.
-        segment: with all its lanes.
-        lanes: which of these lie on the node.
-    """
-
-    number: int
-    segment: Segment
-    lanes: array[int]
+    number: int  # which segment of its chunk
+    segment: Segment  # with all its lanes
+    lanes: array[int]  # which of these lie on the node
 
 
 class Refused(NamedTuple):
-    """A row that Redis refused.
+    """A row that Redis refused."""
 
-    Attributes:
-        at: which segment, and which row of it.
-        reason: as Redis gave it.
-        key: of the row.
-        texts: of its columns.
-    """
-
-    at: tuple[int, int]
-    reason: bytes
-    key: bytes
-    texts: Sequence[bytes | None]
+    at: tuple[int, int]  # which segment, and which row of it
+    reason: bytes  # as Redis gave it
+    key: bytes  # of the row
+    texts: Sequence[bytes | None]  # of its columns
 
 
-class Answer(NamedTuple):
-    """What a node says; see `lane_apply.lua`.
+class NodeAnswer(NamedTuple):
+    """What a node answers; see `cluster/lua/apply.lua`."""
 
-    Attributes:
-        status: how it ended.
-        stored: rows that are stored.
-        refused: rows that Redis refused.
-        stopped: key and reason, where it stopped at a row.
-    """
-
-    status: bytes
-    stored: int = 0
-    refused: Sequence[Refused] = ()
-    stopped: Sequence[bytes] = ()
+    status: bytes  # how it ended
+    stored: int = 0  # rows that are stored
+    refused: Sequence[Refused] = ()  # rows that Redis refused
+    stopped: Sequence[bytes] = ()  # key and reason, where it stopped at a row
 
 
 class LaneWriter:
-    """Writes chunks of one decision.
+    """Writes chunks of one decision; `plan` is its detail as scripts read it."""
 
-    Args:
-        lanes: of its sink.
-        fence: of the decision.
-        values: how rows are written.
-        plan: the same, as scripts read it.
-
-    Attributes:
-        seen: how many chunks of this decision each lane must have seen.
-        before: what each must have seen before.
-    """
-
-    def __init__(self, lanes: Lanes, fence: int, values: Values, plan: str) -> None:
+    def __init__(self, lanes: Lanes, fence: int, detail: PlanDetail, plan: str) -> None:
         self.lanes, self.fence, self.plan = lanes, fence, plan
-        self.script = scripts.lane_apply(values.library)
-        self.seen = Counter[int]()
-        self.before = Known.nothing()
+        self.script = scripts.apply_to_lanes(detail.model)
+        self.seen = Counter[int]()  # how many chunks of this decision each lane must have seen
+        self.before = LaneProgress.nothing()  # what each must have seen before
 
-    def write(self, segments: Sequence[Segment], rows: lettered.Rows, most: int) -> list[Answer]:
-        """Write a chunk; what the nodes say to those of their lanes.
+    def write(self, segments: Sequence[Segment], rows: LetterRows, most: int) -> list[NodeAnswer]:
+        """Write a chunk; what the nodes answer for their lanes.
 
         Args:
             segments: of the chunk.
@@ -99,49 +81,42 @@ class LaneWriter:
         for number, segment in enumerate(segments):
             for address, lanes in self.lanes.by_node(segment.slots).items():
                 by_node[address].append(Errand(number, segment, lanes))
-        letters = lettered.by_segment(rows)
-        told = at_once(lambda own: self._write_to(*own, letters, most), by_node.items())
-        return list(chain.from_iterable(told))
+        letters = _by_segment(rows)
 
-    def _write_to(
-        self, address: Address, errands: Sequence[Errand], letters: Mapping[int, bytes], most: int
-    ) -> list[Answer]:
-        """What a node says to its lanes, by scripts that are short; up to one that stops."""
-        client, answers = self.lanes.session.nodes.connect(address), []
-        for some in _short(errands):
-            answers.append(self._run(client, some, letters, most))
-            if answers[-1].status != b"applied":
-                break
-        return answers
+        def write_to(own: tuple[Address, list[Errand]]) -> list[NodeAnswer]:
+            """By scripts that are short, up to one that stops."""
+            client, answers = self.lanes.session.nodes.connect(own[0]), []
+            for some in _short(own[1]):
+                answers.append(self._run(client, some, letters, most))
+                if answers[-1].status != b"applied":
+                    break
+            return answers
+
+        return list(chain.from_iterable(at_once(write_to, by_node.items())))
 
     def _run(
-        self,
-        client: redis.Redis,
-        errands: Sequence[Errand],
-        letters: Mapping[int, bytes],
-        most: int,
-    ) -> Answer:
-        args: list[Any] = [*self.lanes.named, self.fence, self.plan, most, FAULTS]
+        self, client: redis.Redis, errands: Sequence[Errand], letters: Letters, most: int
+    ) -> NodeAnswer:
+        args: list[Any] = [*self.lanes.key_parts, self.fence, self.plan, most, FAULTS]
         for number, segment, lanes in errands:
             slots = [segment.slots[lane] for lane in lanes]
             dues = array("I", map(self.seen.__getitem__, slots)).tobytes()
             indexes = array("H", [lane + 1 for lane in lanes]).tobytes()
-            known = self.before.must(slots)
+            known = self.before.required(slots)
             args += [segment.payload, indexes, dues, *known, letters[number]]
         keys = [self.lanes.of(errands[0].segment.slots[errands[0].lanes[0]])]
-        told = self.lanes.session.run_on(client, self.script, keys, args)
-        return _answer(told, errands)
+        return _answer(self.lanes.session.run_on(client, self.script, keys, args), errands)
 
 
-def _answer(told: Sequence[Any], errands: Sequence[Errand]) -> Answer:
-    if len(told) < 3:
-        return Answer(told[0])
-    status, stored, refused, *stopped = told
+def _answer(found: Sequence[Any], errands: Sequence[Errand]) -> NodeAnswer:
+    if len(found) < 3:
+        return NodeAnswer(found[0])
+    status, stored, refused, *stopped = found
     rows = [
         Refused((errands[errand].number, row), reason, key, texts)
         for reason, key, errand, row, *texts in refused
     ]
-    return Answer(status, stored, rows, stopped)
+    return NodeAnswer(status, stored, rows, stopped)
 
 
 def _short(errands: Sequence[Errand]) -> Iterator[list[Errand]]:
@@ -155,3 +130,21 @@ def _short(errands: Sequence[Errand]) -> Iterator[list[Errand]]:
             some, size = [], len(errand.segment.payload)
         some.append(errand)
     yield some
+
+
+def letter_rows(text: bytes) -> LetterRows:
+    """What `letter_bytes` was given."""
+    numbers = array("I", text)
+    return frozenset(zip(numbers[::2], numbers[1::2], strict=True))
+
+
+def letter_bytes(rows: Iterable[tuple[int, int]]) -> bytes:
+    """Rows as they are kept."""
+    return array("I", chain.from_iterable(sorted(rows))).tobytes()
+
+
+def _by_segment(rows: LetterRows) -> Letters:
+    found: dict[int, array[int]] = defaultdict(lambda: array("I"))
+    for segment, row in sorted(rows):
+        found[segment].append(row)
+    return defaultdict(bytes, {segment: own.tobytes() for segment, own in found.items()})

@@ -4,27 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import pyarrow as pa
-import redis
 
-from pyspark_redis.follow.streams import (
-    NOTHING,
-    Look,
-    Mark,
-    before,
-    later,
-    look,
-    loss,
-    lost,
-    rest,
-    walk,
-)
+from pyspark_redis.follow.streams import NOTHING, FollowedStream, Look, Mark, before, lost
 from pyspark_redis.read.columns import Columns
-from pyspark_redis.read.forms import Rows
-from pyspark_redis.read.keys import Naming, require_no_pattern
-from pyspark_redis.read.places import Places
+from pyspark_redis.read.keys import KeyPattern, require_no_pattern
+from pyspark_redis.read.models import KeyRows
+from pyspark_redis.read.servers import Servers
 from pyspark_redis.read.wire import Wire, command, good, is_other_type, opened
 from pyspark_redis.server.failures import no_stream, translated
 from sparkonce.errors import UnreadLost
@@ -47,17 +35,13 @@ LARGE = 50_000
 
 
 @dataclass(frozen=True)
-class Range:
-    """A split: the entries of a stream behind one id, up to another.
-
-    Attributes:
-        many: how many there were; None if it is not known.
-    """
+class EntryRange:
+    """A split: the entries of a stream behind one id, up to another."""
 
     key: str
     after: str
     end: str
-    many: int | None
+    many: int  # how many there were
 
 
 class RedisFeed:
@@ -65,10 +49,10 @@ class RedisFeed:
 
     unit, of = "rows", "streams of Redis"
 
-    def __init__(self, places: Places, options: Options, wanted: Scan) -> None:
-        self.places, self.options = places, options
-        self.columns = Columns(wanted.schema, Naming(None, b""), "stream", "")
-        self._told = set[str]()
+    def __init__(self, servers: Servers, options: Options, wanted: Scan) -> None:
+        self.servers, self.options = servers, options
+        self.columns = Columns(wanted.schema, KeyPattern(None, b""), "stream", "")
+        self._warned = set[str]()
 
     def begin(self) -> Position:
         """See `Feed.begin`."""
@@ -89,34 +73,30 @@ class RedisFeed:
         A stream that is named for the first time gets its place alone: what is there behind it, now
         or in a replay, is compared with that.
         """
-        known, looks = _marks(after), dict[str, Look]()
-        if any(key not in known for key in goal):
+        known = _marks(after)
+        if new := goal.keys() - known.keys():
             looks = self._looks()
-        for key in goal.keys() - known.keys():
-            known[key] = looks[key].earliest
-        if looks:
-            return _position(known)
+            return _position({**known, **{key: looks[key].earliest for key in new}})
         if most is None:
             return self.passed(after, goal)
         begins = self._begins(after, goal)
-        ends = {key: later(end, begins[key]) for key, end in _marks(goal).items()}
+        ends = {key: end.later(begins[key]) for key, end in _marks(goal).items()}
         rows = {key: max(0, end.added - begins[key].added) for key, end in ends.items()}
         total = sum(rows.values())
         if total > most:
             with translated(READING):
-                ends = {
-                    key: self._walk(key, begins[key], end, -(-most * rows[key] // total))
-                    for key, end in ends.items()
-                }
+                for key, end in ends.items():
+                    share = -(-most * rows[key] // total)
+                    ends[key] = self._stream(key).walk(begins[key], end, share)
         return {**after, **_position(ends)}
 
     def passed(self, after: Position, goal: Position) -> Position:
         """See `Feed.passed`. Streams that are not named now keep their places."""
         known = _marks(after)
-        ends = {key: later(end, known.get(key, end)) for key, end in _marks(goal).items()}
+        ends = {key: end.later(known.get(key, end)) for key, end in _marks(goal).items()}
         return {**after, **_position(ends)}
 
-    def between(self, after: Position, end: Position) -> Sequence[Range]:
+    def between(self, after: Position, end: Position) -> Sequence[EntryRange]:
         """See `Feed.between`."""
         for key in after.keys() - end.keys():
             log.warning(
@@ -140,36 +120,36 @@ class RedisFeed:
             max(0, mark.added - begins.get(key, Mark()).added) for key, mark in _marks(end).items()
         )
 
-    def read(self, split: Range) -> Iterator[pa.RecordBatch]:
+    def read(self, split: EntryRange) -> Iterator[pa.RecordBatch]:
         """See `Feed.read`."""
         found = Mark(split.after)
-        with translated(READING), opened(self.places.holder(split.key.encode())) as wire:
+        with translated(READING), opened(self.servers.holder(split.key.encode())) as wire:
             for upto, rows in self._blocks(wire, split):
                 found = upto
                 yield self.columns.batch(rows)
-        if split.many is not None and found != Mark(split.end, split.many):
-            self._tell_loss(lost(split.key, Mark(split.after), split.many - found.added or -1))
+        if found != Mark(split.end, split.many):
+            self._report_loss(lost(split.key, Mark(split.after), split.many - found.added or -1))
 
-    def _blocks(self, wire: Wire, split: Range) -> Iterator[tuple[Mark, Rows]]:
+    def _blocks(self, wire: Wire, split: EntryRange) -> Iterator[tuple[Mark, KeyRows]]:
         """The entries, in blocks, each with its last id, and how many there were up to that.
 
         The next page is on its way while one is taken.
         """
-        form, key = self.columns.form, split.key.encode()
-        rows, began, found = Rows(form.columns), 0, Mark(split.after)
+        reader, key = self.columns.reader, split.key.encode()
+        rows, began, found = KeyRows(reader.columns), 0, Mark(split.after)
         skipped = {id_ for stream, id_ in self.options["skipEntries"] or () if stream == key}
         for reply in _pages(wire, key, split):
             found = Mark(reply[-1][0].decode(), found.added + len(reply))
-            form.take(key, [one for one in reply if one[0] not in skipped], rows)
+            reader.take(key, [one for one in reply if one[0] not in skipped], rows)
             if wire.received - began >= BLOCK:
                 began = wire.received
                 yield found, rows
-                rows = Rows(form.columns)
+                rows = KeyRows(reader.columns)
         yield found, rows
 
     def _looks(self) -> dict[str, Look]:
         with translated("looking at streams"):
-            looks = {key: look(self._client(key), key) for key in self.options["streams"]}
+            looks = {key: self._stream(key).look() for key in self.options["streams"]}
         for key, one in looks.items():
             if one is NOTHING:
                 require_no_pattern(key)
@@ -184,51 +164,48 @@ class RedisFeed:
         return begins
 
     def _begin(self, key: str, after: Mark | None) -> Mark:
-        client = self._client(key)
-        there = look(client, key)
+        stream = self._stream(key)
+        there = stream.look()
         if after is None:  # a Spark before 4.2, which does not tell from where it asks for an end
             return there.earliest
-        if error := loss(client, key, there, after):
-            self._tell_loss(error)
-            return rest(client, key, there, after)
+        if error := stream.loss(there, after):
+            self._report_loss(error)
+            return stream.rest(there, after)
         return after
 
-    def _walk(self, key: str, after: Mark, goal: Mark, most: int) -> Mark:
-        return walk(self._client(key), key, after, goal, most) if most else after
-
-    def _parts(self, key: str, begin: Mark, end: Mark) -> Iterator[Range]:
+    def _parts(self, key: str, begin: Mark, end: Mark) -> Iterator[EntryRange]:
         """The splits of a stream, of about as many entries each."""
         rows = end.added - begin.added
         many = max(1, min(self.options["numPartitions"], rows // LARGE))
         while before(begin.id, end.id):
-            to = end if many == 1 else self._walk(key, begin, end, -(-rows // many))
-            yield Range(key, begin.id, to.id, to.added - begin.added)
+            to = end if many == 1 else self._stream(key).walk(begin, end, -(-rows // many))
+            yield EntryRange(key, begin.id, to.id, to.added - begin.added)
             begin = to
 
-    def _client(self, key: str) -> redis.Redis:
-        return self.places.holder(key.encode())
+    def _stream(self, key: str) -> FollowedStream:
+        return FollowedStream(self.servers.holder(key.encode()), key)
 
-    def _tell_loss(self, error: UnreadLost) -> None:
+    def _report_loss(self, error: UnreadLost) -> None:
         """Raise, or warn once, as option ``failOnDataLoss`` says."""
         if self.options["failOnDataLoss"]:
             raise error
-        if str(error) not in self._told:
-            self._told.add(str(error))
+        if str(error) not in self._warned:
+            self._warned.add(str(error))
             log.warning("%s", error)
 
 
-def _pages(wire: Wire, key: bytes, split: Range) -> Iterator[list[tuple[bytes, list[bytes]]]]:
+def _pages(wire: Wire, key: bytes, split: EntryRange) -> Iterator[list[tuple[bytes, list[bytes]]]]:
     end, size = split.end.encode(), PAGE // 10
     wire.send(_ask(key, split.after.encode(), end, size))
     while True:
-        before_it = wire.received
-        (told,) = wire.receive(1)
-        if is_other_type(told):
+        began = wire.received
+        (answer,) = wire.receive(1)
+        if is_other_type(answer):
             raise no_stream(key.decode())
-        reply: list[tuple[bytes, list[bytes]]] = good(told)
+        reply: list[tuple[bytes, list[bytes]]] = good(answer)
         ended = len(reply) < size or reply[-1][0] == end
         if not ended:
-            fitting = BLOCK * size // max(wire.received - before_it, 1)
+            fitting = BLOCK * size // max(wire.received - began, 1)
             size = max(1, min(fitting, size * 2, PAGE))
             wire.send(_ask(key, reply[-1][0], end, size))
         if reply:
@@ -246,4 +223,4 @@ def _marks(position: Position) -> dict[str, Mark]:
 
 
 def _position(marks: dict[str, Mark]) -> Position:
-    return {key: mark.to_json() for key, mark in marks.items()}
+    return {key: asdict(mark) for key, mark in marks.items()}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from hashlib import blake2b
-from importlib.resources import files
 from typing import Any
 
 import redis
@@ -22,31 +20,33 @@ STEP = 1000
 It can't look at a clock: that stands still in scripts of newer servers.
 """
 
+WALK = """
+local some = redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], ARGV[2], 'COUNT', ARGV[3])
+return {#some > 0 and some[#some][1] or ARGV[1], #some}
+"""
+"""The last of at most so many entries of a stream behind one id and up to another; and how many."""
+
 
 @dataclass(frozen=True)
 class Mark:
-    """How far a stream was read.
+    """How far a stream was read."""
 
-    Attributes:
-        id: of the last entry.
-        added: how many entries had ever been added then, those included that are gone since.
-        hash: of that entry's fields; empty if it is not known, as the entry is gone.
-    """
-
-    id: str = "0-0"
-    added: int = 0
-    hash: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """As an offset has it."""
-        return asdict(self)
+    id: str = "0-0"  # of the last entry
+    added: int = 0  # how many entries had ever been added then, those included that are gone since
+    hash: str = ""  # of that entry's fields; empty if it is not known, as the entry is gone
 
     def may_be(self, other: Mark) -> bool:
         """Whether nothing tells it from another mark."""
         known = self.hash and other.hash
-        return replace(self, hash="") == replace(other, hash="") and (
+        return (self.id, self.added) == (other.id, other.added) and (
             not known or self.hash == other.hash
         )
+
+    def later(self, other: Mark) -> Mark:
+        """This mark; with the id of the other one if that is higher: nothing is read again."""
+        if self.may_be(other):
+            return other
+        return Mark(other.id, self.added) if before(self.id, other.id) else self
 
 
 @dataclass(frozen=True)
@@ -54,25 +54,19 @@ class Look:
     """What a server says of a stream, at one moment.
 
     See https://redis.io/docs/latest/commands/xinfo-stream/.
-
-    Attributes:
-        end: the last entry that was ever added, and how many were.
-        first: the oldest entry that is there; None if there is none.
-        length: how many are there.
-        deleted: the highest id that was ever deleted by XDEL.
     """
 
-    end: Mark
-    first: str | None
-    length: int
-    deleted: str
+    end: Mark  # the last entry that was ever added, and how many were
+    first: str | None  # the oldest entry that is there; None if there is none
+    length: int  # how many are there
+    deleted: str  # the highest id that was ever deleted by XDEL
 
     @property
     def earliest(self) -> Mark:
         """Right before all that are there."""
         if self.first is None:
             return self.end
-        return Mark(_before(self.first), self.end.added - self.length)
+        return Mark(_right_before(self.first), self.end.added - self.length)
 
 
 NOTHING = Look(Mark(), None, 0, "0-0")
@@ -88,103 +82,96 @@ def _order(entry: str) -> tuple[int, ...]:
     return tuple(map(int, entry.split("-")))
 
 
-def _before(entry: str) -> str:
-    """The id right before another one, whether an entry has it or not."""
+def _right_before(entry: str) -> str:
+    """The next lower id, whether an entry has it or not."""
     time, number = _order(entry)
     return f"{time}-{number - 1}" if number else f"{time - 1}-{2**64 - 1}"
 
 
-def later(mark: Mark, other: Mark) -> Mark:
-    """The mark; with the id of the other one if that is higher, so that nothing is read again."""
-    if mark.may_be(other):
-        return other
-    return Mark(other.id, mark.added) if before(mark.id, other.id) else mark
+@dataclass(frozen=True)
+class FollowedStream:
+    """A stream, on the server that has it. All raise redis-py's errors."""
 
+    client: redis.Redis
+    key: str
 
-def look(client: redis.Redis, key: str) -> Look:
-    """What the server says of a stream; one that is not there is empty.
+    def look(self) -> Look:
+        """What the server says of it; one that is not there is empty."""
+        try:
+            info: dict[str, Any] = self.client.xinfo_stream(self.key)
+        except ResponseError as error:
+            if "no such key" in str(error):
+                return NOTHING
+            if "WRONGTYPE" in str(error):
+                raise no_stream(self.key) from None
+            raise
+        if "entries-added" not in info:
+            raise StoreRefused(
+                "The server does not tell how many entries a stream ever had",
+                why="only by that entries which are trimmed before they are read are noticed",
+                todo="use Redis 7.0 or newer, or Valkey",
+            )
+        first, last = info["first-entry"], info["last-entry"]
+        end = Mark(_text(info["last-generated-id"]), int(info["entries-added"]))
+        if last and _text(last[0]) == end.id:
+            end = replace(end, hash=_hash(last[1]))
+        deleted = _text(info["max-deleted-entry-id"])
+        return Look(end, _text(first[0]) if first else None, int(info["length"]), deleted)
 
-    Raises:
-        redis.RedisError: it can't be asked.
-        StoreRefused: it is too old to tell.
-    """
-    try:
-        told: dict[str, Any] = client.xinfo_stream(key)
-    except ResponseError as error:
-        if "no such key" in str(error):
-            return NOTHING
-        if "WRONGTYPE" in str(error):
-            raise no_stream(key) from None
-        raise
-    if "entries-added" not in told:
-        raise StoreRefused(
-            "The server does not tell how many entries a stream ever had",
-            why="only by that entries which are trimmed before they are read are noticed",
-            todo="use Redis 7.0 or newer, or Valkey",
-        )
-    first = told["first-entry"]
-    end = Mark(_text(told["last-generated-id"]), int(told["entries-added"]))
-    last = told["last-entry"]
-    if last and _text(last[0]) == end.id:
-        end = replace(end, hash=_hash(last[1]))
-    deleted = _text(told["max-deleted-entry-id"])
-    return Look(end, _text(first[0]) if first else None, int(told["length"]), deleted)
+    def loss(self, there: Look, after: Mark) -> UnreadLost | None:
+        """The error for what is not known to be there behind a mark; None if all of it is.
 
+        Entries go from the beginning. So nothing behind the mark was trimmed as long as its own
+        entry is there, or was deleted as the last one. Whether one behind it was deleted by XDEL
+        is noticed when they are counted.
+        """
+        new = there.end.added - after.added
+        if there.end.may_be(after):
+            return None
+        if new <= 0 or not before(after.id, there.end.id):
+            return lost(self.key, after, -1)
+        if there.first is None or before(after.id, there.first):
+            gone = new - there.length
+            if gone:
+                return lost(self.key, after, gone)
+            is_first = there.first is not None and _right_before(there.first) == after.id
+            known = is_first or after.added == 0  # then all that were ever added are there
+        else:
+            hash_ = self._hash_of(after.id)
+            if hash_ and after.hash and hash_ != after.hash:
+                return lost(self.key, after, -1)
+            known = bool(hash_)
+        return None if known or there.deleted == after.id else _uncertain(self.key, after)
 
-def loss(client: redis.Redis, key: str, there: Look, after: Mark) -> UnreadLost | None:
-    """The error for what is not known to be there behind a mark; None if all of it is.
+    def rest(self, there: Look, after: Mark) -> Mark:
+        """A mark behind the same id, by the number of entries that are there behind it."""
+        found = there.length
+        if there.first is None or not before(after.id, there.first):
+            _, found = self._walked(after.id, there.end.id, there.length)
+        return Mark(after.id, there.end.added - found)
 
-    Entries go from the beginning. So nothing behind the mark was trimmed as long as its own entry
-    is there, or was deleted as the last one. Whether one behind it was deleted by XDEL is noticed
-    when they are counted.
-    """
-    new = there.end.added - after.added
-    if there.end.may_be(after):
-        return None
-    if new <= 0 or not before(after.id, there.end.id):
-        return lost(key, after, -1)
-    if there.first is None or before(after.id, there.first):
-        gone = new - there.length
-        if gone:
-            return lost(key, after, gone)
-        is_first = there.first is not None and _before(there.first) == after.id
-        known = is_first or after.added == 0  # then all that were ever added are there
-    else:
-        hash_ = _hash_of(client, key, after.id)
-        if hash_ and after.hash and hash_ != after.hash:
-            return lost(key, after, -1)
-        known = bool(hash_)
-    return None if known or there.deleted == after.id else uncertain(key, after)
+    def walk(self, after: Mark, goal: Mark, most: int) -> Mark:
+        """The mark behind at most so many entries, or `goal`."""
+        if not most:
+            return after
+        at, found = self._walked(after.id, goal.id, most)
+        if found < most or at == goal.id:
+            return goal
+        return Mark(at, after.added + found, self._hash_of(at))
 
+    def _hash_of(self, entry: str) -> str:
+        """The hash of an entry; empty if it is not there."""
+        found: Any = self.client.xrange(self.key, entry, entry)
+        return _hash(found[0][1]) if found else ""
 
-def rest(client: redis.Redis, key: str, there: Look, after: Mark) -> Mark:
-    """A mark that is behind the same id, by the number of entries that are there behind it.
-
-    Raises:
-        redis.RedisError: the server can't be asked.
-    """
-    found = there.length
-    if there.first is None or not before(after.id, there.first):
-        _, found = _walked(client, key, after.id, there.end.id, there.length)
-    return Mark(after.id, there.end.added - found)
-
-
-def walk(client: redis.Redis, key: str, after: Mark, goal: Mark, most: int) -> Mark:
-    """The mark behind at most so many entries, or `goal`.
-
-    Raises:
-        redis.RedisError: the server can't be asked.
-    """
-    at, found = _walked(client, key, after.id, goal.id, most)
-    if found < most or at == goal.id:
-        return goal
-    return Mark(at, after.added + found, _hash_of(client, key, at))
-
-
-def _hash_of(client: redis.Redis, key: str, entry: str) -> str:
-    """The hash of an entry; empty if it is not there."""
-    found: Any = client.xrange(key, entry, entry)
-    return _hash(found[0][1]) if found else ""
+    def _walked(self, at: str, goal: str, most: int) -> tuple[str, int]:
+        """The last of at most so many entries behind one id, and how many they are."""
+        found, some = 0, 1
+        while some and found < most and before(at, goal):
+            count = str(min(STEP, most - found))
+            last, some = self.client.eval(WALK, 1, self.key, at, goal, count)
+            at, found = _text(last), found + some
+        return at, found
 
 
 def _hash(fields: dict[Any, Any]) -> str:
@@ -193,16 +180,6 @@ def _hash(fields: dict[Any, Any]) -> str:
     for name, value in fields.items():
         made.update(b"%d %b %d %b" % (len(name), name, len(value), value))
     return made.hexdigest()
-
-
-def _walked(client: redis.Redis, key: str, at: str, goal: str, most: int) -> tuple[str, int]:
-    """The last of at most so many entries behind one id, and how many they are."""
-    found, some = 0, 1
-    while some and found < most and before(at, goal):
-        told: Any = client.eval(_walk(), 1, key, at, goal, str(min(STEP, most - found)))
-        at, some = _text(told[0]), int(told[1])
-        found += some
-    return at, found
 
 
 def lost(key: str, after: Mark, gone: int) -> UnreadLost:
@@ -221,7 +198,7 @@ def lost(key: str, after: Mark, gone: int) -> UnreadLost:
     )
 
 
-def uncertain(key: str, after: Mark) -> UnreadLost:
+def _uncertain(key: str, after: Mark) -> UnreadLost:
     """The error for a stream that may be another one."""
     return UnreadLost(
         f"Stream {key!r} does not have entry {after.id} any more, the last one that was read, and"
@@ -231,11 +208,6 @@ def uncertain(key: str, after: Mark) -> UnreadLost:
         todo=f"let what trims the stream keep that entry (XTRIM MINID {after.id} does); {LOOK} goes"
         " on behind that id",
     )
-
-
-@lru_cache
-def _walk() -> str:
-    return (files("pyspark_redis") / "follow/walk.lua").read_text(encoding="utf-8")
 
 
 def _text(value: Any) -> str:

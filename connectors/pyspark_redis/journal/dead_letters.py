@@ -1,28 +1,31 @@
-"""The stream of rows that can't be stored, written in the step that gives them up."""
+"""Streams of rows that can't be stored: written with an epoch, shown by ``sparkonce letters``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import Any
 
 import redis
 
 from pyspark_redis.journal import scripts
+from pyspark_redis.journal.journal import text
 from pyspark_redis.server.failures import GOES_ON, other_type
-from pyspark_redis.server.session import Session
+from pyspark_redis.server.session import RedisSession
+from sparkonce.letterbox import Kind, StoredLetter, armored, kinds, moment, readable
 from sparkonce.protocol import Manifest
+
+PAGE = 500
+"""Letters that one answer holds."""
 
 
 @dataclass(frozen=True)
 class DeadLetters:
-    """The stream.
+    """The stream of this name, which option ``deadLetter`` gives."""
 
-    Args:
-        session: of the server.
-        name: as option ``deadLetter`` gives it.
-    """
-
-    session: Session
+    session: RedisSession
     name: str
 
     @property
@@ -31,11 +34,7 @@ class DeadLetters:
         return self.session.key("letters", self.name)
 
     def require_fit(self) -> None:
-        """See that it is a stream, if it is there: XLEN fails on a key of another type.
-
-        Raises:
-            StoreRefused: it is none.
-        """
+        """See that it is a stream, if it is there: XLEN fails on a key of another type."""
         try:
             self.session.client.xlen(self.key)
         except redis.ResponseError as error:
@@ -61,6 +60,71 @@ class DeadLetters:
         """
         part, seq = manifest.chunks[ordinal]
         about = [manifest.sink, manifest.epoch, part.partition, manifest.target]
-        told = [text for letter in letters for text in letter]
+        texts = [text for letter in letters for text in letter]
         keys = [*self.session.of_attempt(manifest.sink, part.attempt), self.key]
-        self.session.run(scripts.aside(), keys, [manifest.token, ordinal, seq, note, *about, *told])
+        given = [manifest.token, ordinal, seq, note, *about, *texts]
+        self.session.run(scripts.put_aside(), keys, given)
+
+
+def letterboxes(session: RedisSession, own: DeadLetters | None) -> list[Box]:
+    """That of the sink, or all that there are; a key of another type is none."""
+    if own:
+        return [Box(session, own.name)]
+    with session.asking("looking for dead letters"):
+        pattern = session.key("letters", "*")
+        names = session.client.scan_iter(pattern, count=10_000, _type="stream")
+        found = sorted(text(name) for name in names)
+    return [Box(session, name.removeprefix(session.key("letters", ""))) for name in found]
+
+
+class Box:
+    """See `sparkonce.letterbox.Letterbox`. Entries that are no letters are passed over."""
+
+    def __init__(self, session: RedisSession, name: str) -> None:
+        self.session, self.name, self.key = session, name, session.key("letters", name)
+
+    def kinds(self) -> list[Kind]:
+        """See `Letterbox.kinds`."""
+        return kinds((one.sink, one.reason, one.at) for one in self._all(PAGE))
+
+    def read(self, sink: str | None, most: int) -> list[StoredLetter]:
+        """See `Letterbox.read`."""
+        found = (one for one in self._all(min(most, PAGE)) if sink in (None, one.sink))
+        return list(islice(found, most))
+
+    def drop(self, ids: Collection[str]) -> int:
+        """See `Letterbox.drop`."""
+        entries = [one for one in ids if re.fullmatch(r"\d+-\d+", one)]
+        if not entries:
+            return 0
+        with self.session.asking(f"deleting dead letters in {self.name}"):
+            return int(self.session.client.xdel(self.key, *entries))
+
+    def _all(self, page: int) -> Iterator[StoredLetter]:
+        def look(id_: str) -> str:
+            return f"XRANGE {self.key} {id_} {id_}, then XDEL {self.key} {id_}"
+
+        return readable(f"stream {self.key}", self._entries(page), _letter, look)
+
+    def _entries(self, page: int) -> Iterator[tuple[str, Any]]:
+        first = "-"
+        while True:
+            with self.session.asking(f"reading dead letters in {self.name}"):
+                found: Any = self.session.client.xrange(self.key, min=first, count=page)
+            yield from ((text(entry[0]), entry) for entry in found)
+            if len(found) < page:
+                return
+            first = f"({text(found[-1][0])}"
+
+
+def _letter(entry: tuple[bytes, dict[bytes, bytes]]) -> StoredLetter:
+    id_ = text(entry[0])
+    fields = {text(name): text(value) for name, value in entry[1].items()}
+    return StoredLetter(
+        id=id_,
+        at=moment(int(id_.partition("-")[0])),
+        epoch=int(fields["epoch"]),
+        partition=int(fields["partition"]),
+        base64=armored(fields["base64"]),
+        **{name: fields[name] for name in ("sink", "target", "reason", "key", "row")},
+    )

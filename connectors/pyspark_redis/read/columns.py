@@ -1,20 +1,60 @@
-"""The rows that came, as columns of the types that were asked for."""
+"""Columns of what is read: of the types that were asked for, or guessed by a sample."""
 
 from __future__ import annotations
 
 import json
+import logging
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_redis.read.forms import ENTRY, FORMS, SCORE, VALUE, Form, Rows, passing
-from pyspark_redis.read.keys import WHOLE, Naming
-from sparkonce.errors import ValueUnreadable
-from sparkonce.values import from_json
-from sparkonce.values.spark_types import spark_type
+from pyspark_redis.read.keys import WHOLE, KeyPattern, key_pattern, require_no_pattern
+from pyspark_redis.read.models import (
+    BEGIN,
+    ENTRY,
+    READERS,
+    SCORE,
+    VALUE,
+    KeyRows,
+    ModelReader,
+    passing,
+)
+from pyspark_redis.read.servers import ALL, KeyScan, KeySplit, Servers
+from pyspark_redis.read.wire import Wire, good, is_other_type, opened
+from pyspark_redis.server.failures import no_stream, translated
+from sparkonce.errors import OptionError, StoreRefused, ValueUnreadable
+from sparkonce.options import Options
+from sparkonce.values import from_json, from_text
+from sparkonce.values.spark_types import CONTROL, spark_type
+from sparkonce.values.text import to_text
+
+log = logging.getLogger("sparkonce")
 
 WHOLE_VALUE = "value"
 """The column that, alone, is the whole value, whatever that is."""
+
+SAMPLE = 1000
+"""Keys by which types are guessed."""
+
+ASKED = 20
+"""Keys of a sample that are asked for at once."""
+
+GUESSES = (
+    pa.bool_(),
+    pa.int64(),
+    pa.float64(),
+    pa.date32(),
+    pa.timestamp("us", "UTC"),
+    pa.timestamp("us"),
+    pa.string(),
+)
+"""The first is taken whose values have just these texts; else it is binary."""
+
+Sample = Iterable[tuple[bytes, dict[str, list[Any]]]]
+"""Keys, and the values of each by columns."""
 
 
 class Columns:
@@ -22,17 +62,14 @@ class Columns:
 
     Args:
         schema: of the rows.
-        naming: of the keys.
-        model: name of the model.
+        pattern: of the keys.
+        model: name of the model, whose `reader` asks for what is needed.
         score: the column that has the score of a member.
-
-    Attributes:
-        form: asks for what is needed.
     """
 
-    def __init__(self, schema: pa.Schema, naming: Naming, model: str, score: str) -> None:
-        self.schema, self.naming = schema, naming
-        free = [one for one in schema if one.name not in (*naming.columns, WHOLE)]
+    def __init__(self, schema: pa.Schema, pattern: KeyPattern, model: str, score: str) -> None:
+        self.schema, self.pattern = schema, pattern
+        free = [one for one in schema if one.name not in (*pattern.columns, WHOLE)]
         self._from = {one.name: one.name for one in free}
         self._joined: list[pa.Field] = []
         self._alone: pa.Field | None = None
@@ -43,18 +80,14 @@ class Columns:
             self._joined = values if len(values) > 1 else []
             if len(values) == 1 and values[0].name.lower() != WHOLE_VALUE:
                 self._alone = values[0]
-        self.form: Form = FORMS[model]([*self._from])
+        self.reader: ModelReader = READERS[model]([*self._from])
 
-    def batch(self, rows: Rows) -> pa.RecordBatch:
-        """These rows; without those whose keys are none of those that were asked for.
-
-        Raises:
-            ValueUnreadable: a value is none of its type.
-        """
+    def batch(self, rows: KeyRows) -> pa.RecordBatch:
+        """These rows, without those whose keys were not asked for; or raise ValueUnreadable."""
         keys = pa.array(rows.keys, pa.binary())
-        named = {WHOLE: keys, **self.naming.texts(keys)}
+        named = {WHOLE: keys, **self.pattern.texts(keys)}
         came = {name: pa.array(values, pa.binary()) for name, values in rows.columns.items()}
-        fits = named[self.naming.columns[0]].is_valid()
+        fits = named[self.pattern.columns[0]].is_valid()
         if not pc.all(fits).as_py():
             keys = keys.filter(fits)
             named = {name: column.filter(fits) for name, column in named.items()}
@@ -67,10 +100,10 @@ class Columns:
                 texts = named.get(field.name)
                 source = came[self._from[field.name]] if texts is None else texts
                 made[field.name] = self._column(source, field, keys, came.get(ENTRY))
-        said = {name: made[name] for name in self.naming.columns if name in made}
-        self.naming.require_same(keys, said)
+        in_keys = {name: made[name] for name in self.pattern.columns if name in made}
+        self.pattern.require_same(keys, in_keys)
         return pa.RecordBatch.from_arrays(
-            [made[name] for name in self.schema.names], schema=self.schema
+            [made[one] for one in self.schema.names], schema=self.schema
         )
 
     def _members(self, came: dict[str, pa.Array], keys: pa.Array) -> dict[str, pa.Array]:
@@ -121,11 +154,7 @@ def _where(
 
 
 def _require_whole(field: pa.Field, texts: pa.Array, keys: pa.Array) -> None:
-    """Refuse values that may be JSON of which the column is a member.
-
-    Raises:
-        ValueUnreadable: there is one.
-    """
+    """Refuse values that may be JSON of which the column is a member."""
     begins = pc.match_substring_regex(texts, rb"^\s*\{")
     for text, key in zip(texts.filter(begins), keys.filter(begins), strict=True):
         if _is_object(text.as_py()):
@@ -145,3 +174,132 @@ def _is_object(text: bytes) -> bool:
         return True  # as far as anybody reads
     except ValueError:
         return False
+
+
+def inferred(servers: Servers, options: Options, own: Sequence[bytes]) -> pa.Schema:
+    """The columns of the first keys that are found, with the types that their texts have."""
+    pattern, model = key_pattern(options), options["model"]
+    found = _keys(servers, READERS[model](), KeyScan(pattern.pattern, own))
+    with translated("asking for a sample of keys"):
+        schema = _schema(islice(found, SAMPLE), pattern, model, options)
+    if schema is None:
+        raise StoreRefused(
+            f"No key of model {model} matches {pattern.pattern.decode()}",
+            why="columns are guessed by a sample of the keys, and there is none",
+            todo="mend option key, keyPattern or model, or say the columns by .schema(...)",
+        )
+    return schema
+
+
+def inferred_of_streams(servers: Servers, options: Options) -> pa.Schema:
+    """The columns of the first entries of streams, with the types that their texts have."""
+    streams = options["streams"]
+    with translated("asking for a sample of streams"):
+        schema = _schema(_entries(servers, streams), KeyPattern(None, b""), "stream", options)
+    if schema is None:
+        for key in streams:
+            require_no_pattern(key)
+        raise StoreRefused(
+            f"There is no entry in {', '.join(streams)}",
+            why="columns are guessed by a sample of the entries",
+            todo="mend option streams, or say the columns by .schema(...)",
+        )
+    return schema if ENTRY in schema.names else schema.insert(1, pa.field(ENTRY, pa.string()))
+
+
+def _keys(servers: Servers, reader: ModelReader, scan: KeyScan) -> Sample:
+    for client, _ in servers.of(KeySplit(ALL)):
+        with opened(client) as wire:
+            for keys in scan.keys(wire):
+                for at in range(0, len(keys), ASKED):
+                    yield from _asked(wire, reader, keys[at : at + ASKED])
+
+
+def _asked(wire: Wire, reader: ModelReader, keys: Sequence[bytes]) -> Sample:
+    replies = wire.ask([reader.ask(key, BEGIN) for key in keys])
+    for key, reply in zip(keys, replies, strict=True):
+        if not is_other_type(reply) and (found := reader.sample(good(reply))):
+            yield key, found
+
+
+def _entries(servers: Servers, streams: Sequence[str]) -> Sample:
+    reader = READERS["stream"]()
+    for key in map(str.encode, streams):
+        with opened(servers.holder(key)) as wire:
+            (reply,) = wire.ask([reader.ask(key, BEGIN)])
+        if is_other_type(reply):
+            raise no_stream(key.decode())
+        if found := reader.sample(good(reply)):
+            yield key, found
+
+
+def _schema(sample: Sample, pattern: KeyPattern, model: str, options: Options) -> pa.Schema | None:
+    """The columns of a sample; None if it is empty."""
+    keys, columns = [], dict[str, list[Any]]()
+    for key, fields in sample:
+        keys.append(key)
+        for name, values in fields.items():
+            columns.setdefault(name, []).extend(values)
+    if not keys:
+        return None
+    in_keys = pattern.texts(pa.array(keys, pa.binary()))
+    types = {name: guess(texts.to_pylist()) for name, texts in in_keys.items()}
+    for name, kind in types.items():
+        if pa.types.is_floating(kind):  # two of their texts may be one value
+            types[name] = pa.string()
+    for meta in {WHOLE, ENTRY}.intersection(options["columns"] or ()):
+        types.setdefault(meta, guess(keys) if meta == WHOLE else pa.string())
+    _require_value_has_a_name([*in_keys, options.get("scoreColumn", "")], columns)
+    names = {VALUE: WHOLE_VALUE, SCORE: options.get("scoreColumn", SCORE)}
+    hidden = {one.lower() for one in in_keys}
+    for name, values in columns.items():
+        if name.lower() in hidden or not _is_column(name, model):
+            log.warning(
+                "Field %r is no column. Why: column _key is the key, _id the id of an entry, those"
+                " of option key are read from it, and names are UTF-8 without control characters."
+                " What to do: read it by a client; or give a column of option key another name",
+                name,
+            )
+            continue
+        kind = pa.float64() if name == SCORE else guess(values)
+        types.setdefault(names.get(name, name), kind)
+    return pa.schema([*types.items()])
+
+
+def _is_column(name: str, model: str) -> bool:
+    """Whether a field may be one; its name may mean something else."""
+    if name in {VALUE, SCORE}:
+        return True
+    if "\ufffd" in name or CONTROL.search(name):
+        return False
+    return name != WHOLE and not (model == "stream" and name == ENTRY)
+
+
+def _require_value_has_a_name(others: Iterable[str], found: Iterable[str]) -> None:
+    """Refuse to guess a schema in which the value would stand behind another column."""
+    for name in others:
+        if VALUE in found and name.lower() == WHOLE_VALUE:
+            raise OptionError(
+                f"Option key or scoreColumn has a column {name!r}, which is the name of the value",
+                why="without .schema(...) the value is called so, and would be hidden",
+                todo="call that column otherwise there; or name all columns by .schema(...), the"
+                " value otherwise",
+            )
+
+
+def guess(texts: Sequence[bytes | None]) -> pa.DataType:
+    """A type by which none of these texts loses anything: `07` and `1.10` are no numbers."""
+    there = pa.array([one for one in texts if one is not None], pa.binary())
+    if not len(there):
+        return pa.string()
+    return next((kind for kind in GUESSES if _is(there, kind)), pa.binary())
+
+
+def _is(texts: pa.Array, kind: pa.DataType) -> bool:
+    try:
+        made = to_text(from_text.column(texts, kind))
+    except ValueError:
+        return False
+    if pa.types.is_floating(kind):  # whole numbers without the `.0` that other clients write
+        texts = pc.replace_substring_regex(texts, r"\.0$", "")
+    return bool(pc.all(pc.equal(made, texts)).as_py())

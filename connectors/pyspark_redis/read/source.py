@@ -5,21 +5,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import accumulate
+from itertools import accumulate, compress
 
 import pyarrow as pa
 import redis
 
 from pyspark_redis.read.columns import Columns
-from pyspark_redis.read.forms import BEGIN, Form, Rows
-from pyspark_redis.read.keys import fitted, naming
-from pyspark_redis.read.places import READING, Places
-from pyspark_redis.read.scan import ALL, Part, Scan
+from pyspark_redis.read.keys import key_pattern
+from pyspark_redis.read.models import BEGIN, KeyRows, ModelReader
+from pyspark_redis.read.servers import ALL, READING, KeyScan, KeySplit, Servers
 from pyspark_redis.read.wire import Wire, command, good, is_other_type, is_refusal, opened
 from pyspark_redis.server.failures import translated
 from sparkonce.errors import StoreRefused
 from sparkonce.options import Options
-from sparkonce.reading import Scan as Wanted
+from sparkonce.reading import Scan
 
 log = logging.getLogger("sparkonce")
 
@@ -40,41 +39,34 @@ It finishes all that it was asked for, also where nobody waits any more.
 
 
 class RedisSource:
-    """See `sparkonce.reading.Source`.
-
-    Args:
-        places: where the keys lie.
-        options: as parsed.
-        wanted: what is asked for.
-        own: what the connector's own keys begin with.
-    """
+    """See `sparkonce.reading.Source`; `own` is what the connector's own keys begin with."""
 
     def __init__(
-        self, places: Places, options: Options, wanted: Wanted, own: Sequence[bytes]
+        self, servers: Servers, options: Options, wanted: Scan, own: Sequence[bytes]
     ) -> None:
-        self.places, self.options, self.wanted = places, options, wanted
-        self.naming = fitted(naming(options), wanted.schema)
+        self.servers, self.options, self.wanted = servers, options, wanted
+        self.pattern = key_pattern(options).fitted(wanted.schema)
         score = options["scoreColumn"]
-        self.columns = Columns(wanted.schema, self.naming, options["model"], score)
-        self.scan = Scan(self.naming.pattern, own, places.place)
+        self.columns = Columns(wanted.schema, self.pattern, options["model"], score)
+        self.scan = KeyScan(self.pattern.pattern, own, servers.place)
 
-    def splits(self) -> Sequence[Part]:
+    def splits(self) -> Sequence[KeySplit]:
         """See `Source.splits`. By slots, or one of the keys that conditions name."""
-        named = self.naming.named(self.wanted.filters, self.wanted.schema)
+        named = self.pattern.named(self.wanted.filters, self.wanted.schema)
         if named is not None:
-            return [Part(ALL, tuple(key for key in named if not self.scan.is_own(key)))]
+            return [KeySplit(ALL, tuple(key for key in named if not self.scan.is_own(key)))]
         with translated("planning a read"):
-            return [*self.places.splits(self.options["numPartitions"])]
+            return [*self.servers.splits(self.options["numPartitions"])]
 
-    def read(self, split: Part) -> Iterator[pa.RecordBatch]:
+    def read(self, split: KeySplit) -> Iterator[pa.RecordBatch]:
         """See `Source.read`. What is of another type, or goes away meanwhile, gives no row."""
         with translated(READING):
-            for client, part in self.places.servers(split):
+            for client, part in self.servers.of(split):
                 with opened(client) as wire:
                     yield from self._read(wire, part)
 
-    def _read(self, wire: Wire, part: Part) -> Iterator[pa.RecordBatch]:
-        fetch = _Fetch(wire, self.columns.form)
+    def _read(self, wire: Wire, part: KeySplit) -> Iterator[pa.RecordBatch]:
+        fetch = _Fetch(wire, self.columns.reader)
         blocks = self.scan.keys(wire, part.ranges) if part.keys is None else [[*part.keys]]
         for keys in blocks:
             for rows in fetch.all(keys):
@@ -88,19 +80,15 @@ class RedisSource:
 
 
 class _Fetch:
-    """Asks for what lies under keys.
+    """Asks for what lies under keys."""
 
-    Attributes:
-        rows: that came, and are no batch yet.
-        others: keys of another type.
-    """
-
-    def __init__(self, wire: Wire, form: Form) -> None:
-        self.wire, self.form = wire, form
-        self.rows, self.others = Rows(form.columns), 0
+    def __init__(self, wire: Wire, reader: ModelReader) -> None:
+        self.wire, self.reader = wire, reader
+        self.rows = KeyRows(reader.columns)  # that came, and are no batch yet
+        self.others = 0  # keys of another type
         self._began, self._size = 0, AT_ONCE // 10
 
-    def all(self, keys: Sequence[bytes]) -> Iterator[Rows]:
+    def all(self, keys: Sequence[bytes]) -> Iterator[KeyRows]:
         """Ask for keys, block by block; give rows whenever they are enough for a batch."""
         pending = [(key, BEGIN) for key in keys]
         while pending:
@@ -109,34 +97,28 @@ class _Fetch:
             with _not_again(block[0][0], elements):
                 pending += self._block(block)
             if len(self.rows.keys) >= ROWS or self.wire.received - self._began >= BLOCK:
-                full, self.rows = self.rows, Rows(self.form.columns)
+                full, self.rows = self.rows, KeyRows(self.reader.columns)
                 self._began = self.wire.received
                 yield full
 
     def _fitting(self, keys: Sequence[bytes]) -> tuple[int, int]:
-        """How many of these keys have few enough elements for one block, and those of the first.
-
-        It is at least one.
-        """
-        if not self.form.count:
+        """How many of these keys are one block, at least one; and the elements of the first."""
+        if not self.reader.count:
             return len(keys), 0
-        asked = b"".join([command(self.form.count, key) for key in keys])
-        told = self.wire.ask(asked, len(keys))
-        counts = [one if isinstance(one, int) else 0 for one in told]
+        replies = self.wire.ask([command(self.reader.count, key) for key in keys])
+        counts = [one if isinstance(one, int) else 0 for one in replies]
         return max(1, sum(so_far <= ELEMENTS for so_far in accumulate(counts))), counts[0]
 
     def _block(self, block: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
         """Take the rows of some keys; gives those of which there is more to ask for."""
         before = self.wire.received
-        asked = b"".join([self.form.ask(key, begin) for key, begin in block])
-        replies = self.wire.ask(asked, len(block))
+        replies = self.wire.ask([self.reader.ask(key, begin) for key, begin in block])
         keys = [key for key, _ in block]
         if any(map(is_refusal, replies)):
-            others = [is_other_type(reply) for reply in replies]
-            keys = [key for key, other in zip(keys, others, strict=True) if not other]
-            replies = [good(one) for one, other in zip(replies, others, strict=True) if not other]
-            self.others += sum(others)
-        more = [*self.form.take_all(keys, replies, self.rows)]
+            fit = [not is_other_type(reply) for reply in replies]
+            keys, replies = [*compress(keys, fit)], [*map(good, compress(replies, fit))]
+            self.others += fit.count(False)
+        more = [*self.reader.take_all(keys, replies, self.rows)]
         self._settle()
         fitting = BLOCK * len(block) // max(self.wire.received - before, 1)
         self._size = max(1, min(fitting, self._size * 2, AT_ONCE))
@@ -144,25 +126,19 @@ class _Fetch:
 
     def _settle(self) -> None:
         """A hash of which no field was found is a row, if it is still there."""
-        doubtful, rows = self.rows.doubtful, self.rows
-        if not doubtful:
-            return
-        asked = b"".join(command(b"TYPE", key) for key in doubtful)
-        for key, kind in zip(doubtful, self.wire.ask(asked, len(doubtful)), strict=True):
-            if good(kind) == self.form.kind:
-                rows.keys.append(key)
-                for values in rows.columns.values():
-                    values.append(None)
-        doubtful.clear()
+        rows = self.rows
+        if rows.doubtful:
+            kinds = self.wire.ask([command(b"TYPE", key) for key in rows.doubtful])
+            there = [good(kind) == self.reader.kind for kind in kinds]
+            rows.keys += compress(rows.doubtful, there)
+            for values in rows.columns.values():
+                values.extend([None] * sum(there))
+            rows.doubtful.clear()
 
 
 @contextmanager
 def _not_again(key: bytes, elements: int) -> Iterator[None]:
-    """Ask no more for a key that takes too long: the server would read it each time, to the end.
-
-    Raises:
-        StoreRefused: it has many elements, and they have not come in time.
-    """
+    """Ask no more for a key that takes too long: the server would read it each time, to the end."""
     try:
         yield
     except redis.TimeoutError:

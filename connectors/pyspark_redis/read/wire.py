@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,10 +19,7 @@ READ = 256 * 1024
 
 
 def command(*words: bytes) -> bytes:
-    """A command as the protocol has it.
-
-    See https://redis.io/docs/latest/develop/reference/protocol-spec/.
-    """
+    """A command, see https://redis.io/docs/latest/develop/reference/protocol-spec/."""
     return b"".join((b"*%d\r\n" % len(words), *map(argument, words)))
 
 
@@ -32,36 +29,24 @@ def argument(word: bytes) -> bytes:
 
 
 class Wire:
-    """See the module.
-
-    Attributes:
-        received: bytes of all replies so far.
-    """
+    """See the module. All raise `redis.RedisError` where the connection broke, or took too long."""
 
     def __init__(self, connection: Any) -> None:
         self._connection, self._reader = connection, hiredis.Reader()
-        self.received = 0
+        self.received = 0  # bytes of all replies so far
 
-    def ask(self, commands: bytes, many: int) -> list[Any]:
-        """The replies to so many commands; see `send` and `receive`."""
-        self.send(commands)
-        return self.receive(many)
+    def ask(self, commands: Sequence[bytes]) -> list[Any]:
+        """The replies to commands; see `send` and `receive`."""
+        self.send(b"".join(commands))
+        return self.receive(len(commands))
 
     def send(self, commands: bytes) -> None:
-        """Send commands, and do not wait for replies.
-
-        Raises:
-            redis.RedisError: the connection broke, or took too long.
-        """
+        """Send commands, and do not wait for replies."""
         with _failures():
             self._connection._sock.sendall(commands)
 
     def receive(self, many: int) -> list[Any]:
-        """So many replies; one that says no is a `hiredis.ReplyError`.
-
-        Raises:
-            redis.RedisError: the connection broke, or took too long.
-        """
+        """So many replies; one that says no is a `hiredis.ReplyError`."""
         replies: list[Any] = []
         with _failures():
             while len(replies) < many:
@@ -75,13 +60,8 @@ class Wire:
         return replies
 
     def one(self, *words: bytes) -> Any:
-        """The reply to one command.
-
-        Raises:
-            redis.RedisError: the server says no, or the connection broke.
-        """
-        (reply,) = self.ask(command(*words), 1)
-        return good(reply)
+        """The reply to one command, if it does not say no."""
+        return good(self.ask([command(*words)])[0])
 
 
 @contextmanager
@@ -96,11 +76,7 @@ def _failures() -> Iterator[None]:
 
 
 def good(reply: Any) -> Any:
-    """A reply that does not say no.
-
-    Raises:
-        redis.ResponseError: it does.
-    """
+    """A reply that does not say no; or raise redis.ResponseError."""
     if is_refusal(reply):
         raise redis.ResponseError(str(reply))
     return reply
@@ -118,11 +94,7 @@ def is_other_type(reply: Any) -> bool:
 
 @contextmanager
 def opened(client: redis.Redis) -> Iterator[Wire]:
-    """A connection of its own: a cursor means something to one server alone.
-
-    Raises:
-        MissingExtra: what reads replies is not installed.
-    """
+    """A connection of its own: a cursor means something to one server alone."""
     if hiredis is None:
         raise MissingExtra(
             f"Reads of Redis need the Python package 'hiredis' ({this_python()})",

@@ -76,7 +76,7 @@ class Tls(Greeted, redis.SSLConnection):
     """Over TLS."""
 
 
-class Pool(redis.ConnectionPool):
+class RedisPool(redis.ConnectionPool):
     """See `sparkonce.connections`. After a fork redis-py makes new connections by itself."""
 
     def release(self, connection: Any) -> None:
@@ -93,10 +93,8 @@ def connect(options: Mapping[str, Any]) -> redis.Redis:
     """The client of this process for these options; it connects at its first request.
 
     A resent compare-and-set or increment would not know that it came before, so redis-py's own
-    retries are off; `sparkonce.exactly_once.retry` repeats what may be repeated.
-
-    Raises:
-        OptionError: address, credentials and TLS contradict each other, or a file is not there.
+    retries are off; `sparkonce.exactly_once.retry` repeats what may be repeated. OptionError where
+    address, credentials and TLS contradict each other, or a file is not there.
     """
     url, hosts, name = split(str(options["url"]))
     reach, settings = _settings(url, options)
@@ -110,11 +108,12 @@ def cluster(options: Mapping[str, Any]) -> Nodes:
     """The nodes of a cluster, each by a client as that of `connect`."""
     begin, seeds = nodes(str(options["url"]))
     _, settings = _settings(begin + "host", options)
-    return Nodes(seeds, lambda node: _client(f"{begin}{_in_url(*node)}/0", settings))
 
+    def connect(node: tuple[str, int]) -> redis.Redis:
+        host = f"[{node[0]}]" if ":" in node[0] else node[0]
+        return _client(f"{begin}{host}:{node[1]}/0", settings)
 
-def _in_url(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return Nodes(seeds, connect)
 
 
 def _settings(url: str, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -128,26 +127,24 @@ def _settings(url: str, options: Mapping[str, Any]) -> tuple[dict[str, Any], dic
 
 
 def _client(url: str, settings: Mapping[str, Any]) -> redis.Redis:
+    def pool() -> RedisPool:
+        alike = {"socket_keepalive": True, "retry": Retry(NoBackoff(), 0), "protocol": PROTOCOL}
+        made = RedisPool.from_url(url, **settings, **alike)
+        made.connection_class = Tls if url.startswith("rediss://") else Plain
+        return made
+
     key = url, *sorted(settings.items(), key=lambda item: item[0])
-    return redis.Redis(connection_pool=shared(key, lambda: _pool(url, settings)))
-
-
-def _pool(url: str, settings: Mapping[str, Any]) -> Pool:
-    alike = {"socket_keepalive": True, "retry": Retry(NoBackoff(), 0), "protocol": PROTOCOL}
-    pool = Pool.from_url(url, **settings, **alike)
-    pool.connection_class = Tls if url.startswith("rediss://") else Plain
-    return pool
+    return redis.Redis(connection_pool=shared(key, pool))
 
 
 def _tls(url: str, options: Mapping[str, Any]) -> dict[str, str]:
     given = connections.given(options)
-    for option in given:
-        if not url.startswith("rediss://"):
-            raise OptionError(
-                f"Options url=redis:// and {option} contradict each other",
-                why="redis:// speaks no TLS",
-                todo="write rediss:// in option url",
-            )
+    if given and not url.startswith("rediss://"):
+        raise OptionError(
+            f"Options url=redis:// and {next(iter(given))} contradict each other",
+            why="redis:// speaks no TLS",
+            todo="write rediss:// in option url",
+        )
     connections.require_there(given)
     return {TLS[option]: path for option, path in given.items()}
 

@@ -15,7 +15,7 @@ from sparkonce.errors import StoreError, StoreRefused, StoreUnreachable
 GOES_ON = "then restart the query; it goes on where it stopped"
 
 
-class Refusal(NamedTuple):
+class ServerRefusal(NamedTuple):
     """Why a server says no, and what to do about it; whether it objects to what a row holds."""
 
     why: str
@@ -23,22 +23,22 @@ class Refusal(NamedTuple):
     of_row: bool = False
 
 
-PASSWORD = Refusal(
+PASSWORD = ServerRefusal(
     "the server does not take this user and password, or asks for one",
     "check options user, password and passwordFile, or the URL",
 )
 
-ACL = Refusal(
+ACL = ServerRefusal(
     "the user's ACL does not allow it", f"grant it as docs/permissions.md lists, {GOES_ON}"
 )
 
-OVERFLOW = Refusal(
+OVERFLOW = ServerRefusal(
     "the sum leaves the 64-bit range of Redis's integers, or that of a double",
     f"set that field to a smaller number, {GOES_ON}",
     of_row=True,
 )
 
-INFINITE = Refusal(
+INFINITE = ServerRefusal(
     "the field holds an infinity, or the sum leaves the range of a double",
     f"set that field to a smaller number, {GOES_ON}",
     of_row=True,
@@ -47,13 +47,13 @@ INFINITE = Refusal(
 REFUSALS = {
     # First, since these texts go on with what columns and fields hold: any of the others.
     "overflow:": OVERFLOW,
-    "unordered:": Refusal(
+    "unordered:": ServerRefusal(
         "rows are compared with it as option sequenceColumn says",
         "set that field to a value as the sink writes it for the column's type (docs/redis.md) or"
         f" delete it, {GOES_ON}",
         of_row=True,
     ),
-    "damaged:": Refusal(
+    "damaged:": ServerRefusal(
         "it is a record of sparkonce's own, and something else has written it",
         f"set that field to a whole number above all others in that hash (HGETALL), {GOES_ON}",
     ),
@@ -62,19 +62,19 @@ REFUSALS = {
     "NOPERM": ACL,
     "The user executing the script": ACL,
     "ACL failure": ACL,
-    "OOM": Refusal(
+    "OOM": ServerRefusal(
         "maxmemory is reached, and the eviction policy drops nothing",
         "free memory (`sparkonce gc` drops staged rows that no epoch will take, also now) or raise"
         f" maxmemory, {GOES_ON}",
     ),
-    "MISCONF": Refusal(
+    "MISCONF": ServerRefusal(
         "the server can't save to its disk and so takes no writes", f"mend its disk, {GOES_ON}"
     ),
-    "NOREPLICAS": Refusal(
+    "NOREPLICAS": ServerRefusal(
         "the server has fewer replicas than min-replicas-to-write asks for",
         f"bring the replicas back, {GOES_ON}",
     ),
-    "WRONGTYPE": Refusal(
+    "WRONGTYPE": ServerRefusal(
         "the key holds another Redis type than the sink's model",
         f"rename or delete that key, {GOES_ON}",
         of_row=True,
@@ -82,30 +82,30 @@ REFUSALS = {
     "increment or decrement would overflow": OVERFLOW,
     "increment would produce NaN or Infinity": INFINITE,
     "resulting score is not a number": INFINITE,
-    "exhausted the last possible ID": Refusal(
+    "exhausted the last possible ID": ServerRefusal(
         "no id is left that is higher than the stream's last one",
         f"delete the stream, {GOES_ON}",
         of_row=True,
     ),
-    "asks for a password, which": Refusal(
+    "asks for a password, which": ServerRefusal(
         "options user and password are those of the servers, and the connector has none for"
         " Sentinels",
         "let the Sentinels take requests without a password: no requirepass in sentinel.conf",
     ),
-    "DB index is out of range": Refusal(
+    "DB index is out of range": ServerRefusal(
         "the server has fewer databases than the number behind the URL's last slash",
         "give a smaller number there (a server has 16 unless `databases` says otherwise)",
     ),
-    "cluster support disabled": Refusal(
+    "cluster support disabled": ServerRefusal(
         "the server is no node of a Redis Cluster, and option url begins with redis+cluster://",
         "write redis:// in option url",
     ),
-    "not an integer": Refusal(
+    "not an integer": ServerRefusal(
         "the field holds something else than a whole number",
         f"set that field to a whole number or delete it, {GOES_ON}",
         of_row=True,
     ),
-    "not a float": Refusal(
+    "not a float": ServerRefusal(
         "the field holds something else than a number",
         f"set that field to a number or delete it, {GOES_ON}",
         of_row=True,
@@ -115,7 +115,7 @@ REFUSALS = {
 
 OF_ROWS = [text for text, known in REFUSALS.items() if known.of_row]
 
-OTHER = Refusal(
+OTHER = ServerRefusal(
     "the server gave this reply to a command of the connector",
     f"check its version (6.2 or newer) and configuration, {GOES_ON}",
 )
@@ -124,14 +124,15 @@ CODES = {
     exceptions.AuthenticationError: "WRONGPASS",
     exceptions.NoPermissionError: "NOPERM",
     exceptions.OutOfMemoryError: "OOM",
+    exceptions.ReadOnlyError: "READONLY",
+    exceptions.AskError: "ASK",  # MOVED is one, too
+    exceptions.ClusterDownError: "CLUSTERDOWN",
+    exceptions.TryAgainError: "TRYAGAIN",
 }
 """The codes that redis-py cuts from the text of these errors."""
 
 PASSING = ("LOADING", "BUSY", "MASTERDOWN", "TRYAGAIN", "CLUSTERDOWN", "while the cluster is down")
 """Codes that mean: later; the last is what a script is told."""
-
-LATER = exceptions.ClusterDownError, exceptions.TryAgainError
-"""The same, where redis-py cuts the code."""
 
 MOVES = ("MOVED", "ASK", "access a non local key")
 """What is said of a key that lies in another node of a cluster; the last to scripts."""
@@ -144,9 +145,7 @@ class Demoted(StoreUnreachable):
 def demoted() -> Demoted:
     """The error for a replica."""
     return Demoted(
-        "The server is a replica",
-        why="it takes no writes",
-        todo="point option url at the primary",
+        "The server is a replica", "it takes no writes", "point option url at the primary"
     )
 
 
@@ -189,17 +188,17 @@ def translated(doing: str) -> Iterator[None]:
 def translate(error: redis.RedisError, doing: str) -> StoreError:
     """Our error for one of redis-py's."""
     text = str(error) or type(error).__name__
-    if isinstance(error, exceptions.ReadOnlyError) or _has(text, "READONLY"):
+    code = next((code for kind, code in CODES.items() if isinstance(error, kind)), "")
+    coded = f"{code} {text}".lstrip()
+    if _has(coded, "READONLY"):
         return demoted()
-    moved = isinstance(error, exceptions.AskError)  # MOVED is one, too; redis-py 5 gives the text
-    if moved or any(_has(text, code) for code in MOVES):
+    if _has(coded, *MOVES):
         return moves(doing, text)
-    for kind, code in CODES.items():
-        if isinstance(error, kind):
-            return _refused(f"{code} {text}", doing)
-    lost = isinstance(error, (exceptions.ConnectionError, exceptions.TimeoutError, *LATER))
-    if lost or any(_has(text, code) for code in PASSING):
-        return _away(doing, text, late=isinstance(error, exceptions.TimeoutError))
+    if code in REFUSALS:
+        return _refused(coded, doing)
+    late = isinstance(error, exceptions.TimeoutError)
+    if late or isinstance(error, exceptions.ConnectionError) or _has(coded, *PASSING):
+        return _away(doing, text, late=late)
     if _has(text, "WRONGTYPE"):  # what befalls a row is told by `pyspark_redis.write.refusals`
         return OtherType(
             f"Redis refused while {doing}: {text}",
@@ -226,7 +225,7 @@ def _away(doing: str, text: str, *, late: bool) -> StoreUnreachable:
     )
 
 
-def refusal(text: str) -> Refusal:
+def refusal(text: str) -> ServerRefusal:
     """What is known of the server's reply `text`."""
     return next((known for code, known in REFUSALS.items() if _has(text, code)), OTHER)
 
@@ -236,6 +235,6 @@ def _refused(text: str, doing: str) -> StoreRefused:
     return StoreRefused(f"Redis refused while {doing}: {text}", why=known.why, todo=known.todo)
 
 
-def _has(text: str, code: str) -> bool:
+def _has(text: str, *codes: str) -> bool:
     # The error of a command inside a script has its code in the middle of the text.
-    return re.search(rf"(^|[\s:-]){re.escape(code)}(?!\w)", text) is not None
+    return any(re.search(rf"(^|[\s:-]){re.escape(code)}(?!\w)", text) for code in codes)

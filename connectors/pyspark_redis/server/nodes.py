@@ -3,23 +3,47 @@
 from __future__ import annotations
 
 import threading
+from binascii import crc_hqx
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
+from itertools import count
 from typing import Any, NamedTuple
 
 import redis
 
-from pyspark_redis.server.durability import Durability
 from pyspark_redis.server.failures import translated
-from pyspark_redis.server.session import Session
-from pyspark_redis.server.slots import slot_of
+from pyspark_redis.server.session import Durability, RedisSession
 from sparkonce.errors import StoreUnreachable
+
+SLOTS = 16_384
 
 Address = tuple[str, int]
 
+UNKNOWN = (None, "", "?")
+"""What a node says that knows no name of another: https://redis.io/docs/latest/commands/cluster-slots/."""
 
-class Range(NamedTuple):
+
+def slot_of(key: bytes) -> int:
+    """The slot of a key: by what stands between its first braces, if anything does."""
+    _, opened, rest = key.partition(b"{")
+    tag, closed, _ = rest.partition(b"}")
+    return crc_hqx(tag if opened and closed and tag else key, 0) % SLOTS
+
+
+@lru_cache(1)
+def tags() -> list[str]:
+    """For each slot the least number whose text lies there."""
+    found: dict[int, str] = {}
+    for text in map(str, count()):
+        found.setdefault(crc_hqx(text.encode(), 0) % SLOTS, text)
+        if len(found) == SLOTS:
+            break
+    return [found[slot] for slot in range(SLOTS)]
+
+
+class SlotRange(NamedTuple):
     """Slots from `first` to `last` of one primary."""
 
     first: int
@@ -37,15 +61,11 @@ class Nodes:
 
     def __init__(self, seeds: Sequence[Address], connect: Callable[[Address], redis.Redis]) -> None:
         self.connect, self._given, self.seeds = connect, tuple(seeds), list(seeds)
-        self._known: list[Range] = []
+        self._known: list[SlotRange] = []
         self._lock = threading.Lock()
 
-    def ranges(self) -> list[Range]:
-        """All slots, in their order.
-
-        Raises:
-            RedisError: no node tells them.
-        """
+    def ranges(self) -> list[SlotRange]:
+        """All slots, in their order; RedisError if no node tells them."""
         with self._lock:
             if not self._known:
                 self._known = self._ask()
@@ -55,12 +75,8 @@ class Nodes:
         """The client of the primary that serves a slot."""
         return self.connect(self.range_of(slot).address)
 
-    def range_of(self, slot: int) -> Range:
-        """The slots around one that have the same primary.
-
-        Raises:
-            ClusterDownError: no primary serves it.
-        """
+    def range_of(self, slot: int) -> SlotRange:
+        """The slots around one that have the same primary; ClusterDownError if it has none."""
         ranges = self.ranges()
         found = ranges[bisect_right(ranges, slot, key=lambda one: one.first) - 1]
         if not found.first <= slot <= found.last:
@@ -78,15 +94,15 @@ class Nodes:
             self._known = []
             self.seeds = [*self.seeds[1:], *self.seeds[:1]]
 
-    def _ask(self) -> list[Range]:
+    def _ask(self) -> list[SlotRange]:
         error: redis.RedisError = redis.ConnectionError("no node is known")
         for address in self.seeds:
             try:
-                told: Any = self.connect(address).execute_command("CLUSTER", "SLOTS")  # type: ignore[no-untyped-call]
+                slots: Any = self.connect(address).execute_command("CLUSTER", "SLOTS")  # type: ignore[no-untyped-call]
             except redis.RedisError as failure:  # it may be of another cluster now, or of none
                 error = failure
                 continue
-            if ranges := sorted(_ranges(told, address[0])):
+            if ranges := sorted(_ranges(slots, address[0])):
                 now = {one.address for one in ranges}
                 asked = [seed for seed in self.seeds if seed in now or seed in self._given]
                 self.seeds = [*asked, *sorted(now.difference(asked))]
@@ -94,17 +110,13 @@ class Nodes:
         raise error
 
 
-UNKNOWN = (None, "", "?")
-"""What a node says that knows no name of another: https://redis.io/docs/latest/commands/cluster-slots/."""
-
-
-def _ranges(told: Any, asked: str) -> Iterator[Range]:
-    for first, last, (host, port, *_), *_ in told:
+def _ranges(slots: Any, asked: str) -> Iterator[SlotRange]:
+    for first, last, (host, port, *_), *_ in slots:
         name = host.decode() if isinstance(host, bytes) else host
-        yield Range(int(first), int(last), (asked if name in UNKNOWN else name, int(port)))
+        yield SlotRange(int(first), int(last), (asked if name in UNKNOWN else name, int(port)))
 
 
-class ClusterSession(Session):
+class ClusterSession(RedisSession):
     """Requests to the primary of the slot where ledger and staged rows lie."""
 
     def __init__(self, nodes: Nodes, prefix: str, durability: Durability) -> None:

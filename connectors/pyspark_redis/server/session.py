@@ -1,4 +1,4 @@
-"""Requests to the server, and the names of the connector's own keys.
+"""Requests to the server: how safe they must be, and the names of the connector's own keys.
 
 All lie under one hash tag, so in one slot::
 
@@ -9,22 +9,23 @@ All lie under one hash tag, so in one slot::
 {sparkonce}:staged:<sink>    hash: attempt -> what is known of it, as JSON
 {sparkonce}:log:<sink>:<attempt>   hash: seq -> chunk
 {sparkonce}:letters:<name>   stream of dead letters
-{sparkonce}:lanes:<sink>     of a cluster: what its slots have seen, see journal/lanes.py
-{sparkonce}:lettered:<sink>  of a cluster: which rows are letters, see journal/lettered.py
+{sparkonce}:lanes:<sink>     of a cluster: what its slots have seen, see cluster/lanes.py
+{sparkonce}:lettered:<sink>  of a cluster: which rows are letters, see cluster/writer.py
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import redis
 from redis.commands.core import Script
 
-from pyspark_redis.server.durability import Durability
 from pyspark_redis.server.failures import GOES_ON, Demoted, OtherType, other_type, translated
-from sparkonce.errors import StoreRefused
+from sparkonce.errors import StoreRefused, StoreUnreachable
+from sparkonce.options import Options
 
 LISTS = {"names": "set", "decided": "hash", "open": "set"}
 """The lists of all sinks, and their types."""
@@ -33,7 +34,54 @@ PROBE = "redis.call('HSET', KEYS[1], 'a', 1) redis.call('UNLINK', KEYS[1])"
 """A write that leaves nothing behind."""
 
 
-class Session:
+@dataclass(frozen=True)
+class Durability:
+    """How safe a write must be before it counts, by options ``waitReplicas`` and ``waitAof``.
+
+    https://redis.io/docs/latest/commands/wait, https://redis.io/docs/latest/commands/waitaof
+    """
+
+    replicas: int = 0  # that must have a write
+    # Of replicas that must have it beside the server's own; None if no disk must.
+    disks: int | None = None
+    millis: int = 0  # how long the server waits
+
+    @classmethod
+    def of(cls, options: Options) -> Durability:
+        """As options say; the server answers before the client's patience is over."""
+        millis = int(options["timeout"] * 500)
+        return cls(options["waitReplicas"], options["waitAof"], millis)
+
+    def commands(self) -> list[tuple[str | int, ...]]:
+        """Commands that wait."""
+        found: list[tuple[str | int, ...]] = []
+        if self.replicas:
+            found.append(("WAIT", self.replicas, self.millis))
+        if self.disks is not None:
+            found.append(("WAITAOF", 1, self.disks, self.millis))
+        return found
+
+    def require(self, reached: Sequence[Any]) -> None:
+        """See by the answers to the commands that a write is as safe as was asked."""
+        answers = list(reached)
+        if self.replicas and (got := int(answers.pop(0))) < self.replicas:
+            raise _not_safe(f"{got} of {self.replicas} replicas have it", "waitReplicas")
+        if self.disks is not None:
+            own, others = map(int, answers.pop(0))
+            if own < 1 or others < self.disks:
+                raise _not_safe(f"it is on {own + others} of {1 + self.disks} disks", "waitAof")
+
+
+def _not_safe(reached: str, option: str) -> StoreUnreachable:
+    return StoreUnreachable(
+        f"A write to the ledger was not as safe in time as option {option} asks: {reached}",
+        why="replicas or a disk are away or slow; a failover could take the epoch back",
+        todo="look at the replicas; the query goes on once they are back, and loses or doubles"
+        " nothing",
+    )
+
+
+class RedisSession:
     """A client, and where the connector's keys lie.
 
     Args:
@@ -67,9 +115,9 @@ class Session:
             self.client.connection_pool.disconnect(inuse_connections=False)
             raise
         except OtherType as error:
-            raise self._named() or StoreRefused(*error.args) from None
+            raise self._wrong_list() or StoreRefused(*error.args) from None
 
-    def _named(self) -> StoreRefused | None:
+    def _wrong_list(self) -> StoreRefused | None:
         """The error for a list of the connector's own that holds another type; None if none is."""
         with suppress(redis.RedisError):
             for name, kind in LISTS.items():
@@ -90,8 +138,7 @@ class Session:
     def run_durably(self, text: str, keys: list[str], args: list[Any]) -> Any:
         """Run a script, and wait until what it and others before it wrote is as safe as was asked.
 
-        Raises:
-            StoreUnreachable: it took effect, perhaps, and is not as safe.
+        StoreUnreachable means that it took effect, perhaps, and is not as safe.
         """
         self.owes = bool(self.durability.commands())  # also if no answer comes
         answer = self.run_durably_on(self.client, text, keys, args)
@@ -115,11 +162,7 @@ class Session:
         return answer
 
     def settle(self) -> None:
-        """See that all writes so far are as safe as was asked, if that is not known.
-
-        Raises:
-            StoreUnreachable: they are not.
-        """
+        """See that all writes so far are as safe as was asked, if that is not known."""
         if self.owes:
             self.run_durably(PROBE, [self.key("probe")], [])
 

@@ -1,143 +1,184 @@
-"""Chunks as columnar MessagePack: ``[keys, has_nulls, column, ..., flags, expiries, letters]``.
+"""The bytes of a chunk: columnar MessagePack; for a cluster in segments; letters of refused rows.
 
-Keys and columns are arrays of texts or nils; `has_nulls` has a boolean for each column. Flags (of
-rows that delete), expiries and letters are there where the plan or the rows have them; see
-`Values.places`. A letter is an array of reason, key, row, and JSON of its base64.
+A chunk is ``[keys, has_nulls, column, ..., flags, expiries, letters]``. Keys and columns are arrays
+of texts or nils; `has_nulls` has a boolean for each column. Flags (of rows that delete), expiries
+and letters are there where the plan or the rows have them; see `PlanDetail.places`. A letter is an
+array of reason, key, row, and JSON of its base64.
 
-Numbers travel as decimal texts, since Lua's numbers lose integers above 2^53. No Python object
-is made for a row: headers and values are joined by Arrow.
+A chunk for a cluster begins with a line of JSON that says what follows it: segments, each with the
+lanes of a part of all slots. A node gets those segments whole of which it serves a slot, and
+applies its own lanes alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import struct
+from array import array
+from binascii import crc_hqx
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_redis.write import packing, segments, special
-from pyspark_redis.write.letters import letter_texts
-from pyspark_redis.write.template import keys, require_free, utf8
-from pyspark_redis.write.values import JOINED, Values
-from sparkonce.change import Increment, split_operations
-from sparkonce.exactly_once.bad_rows import reasons
-from sparkonce.protocol import Reasons
-from sparkonce.values import letters
+from pyspark_redis.server.nodes import SLOTS, slot_of, tags
+from pyspark_redis.write.detail import JOINED, PlanDetail
+from sparkonce.values import from_json, letters
 from sparkonce.values.letters import Letter
-from sparkonce.values.rows import null_key, sorted_out
+from sparkonce.values.rows import all_bytes
+
+SEGMENTS = 24
+"""Of a chunk: their borders are those of 1, 2, 3, 4, 6, 8 or 12 primaries alike."""
+
+LONGEST = 64 * 1024 * 1024
+"""Bytes of a row that a dead letter has whole, where the server takes so many."""
+
+TRUE, FALSE, NIL = b"\xc3", b"\xc2", b"\xc0"
+"""Of MessagePack, https://github.com/msgpack/msgpack/blob/master/spec.md, as the lengths below."""
+
+LetterTexts = tuple[str, str, str, str]
 
 
-class ChunkEncoder:
-    """Encodes rows for one plan."""
-
-    def __init__(self, values: Values) -> None:
-        self.values, self.key, self.special = values, values.key, values.special
-        adds = isinstance(values.change, Increment)
-        self.added = values.fields if adds and not self.special.score else ()
-        self.reserved = values.reserved
-        self.naming = {*self.key.columns, self.special.op, self.special.order}
-        if values.collects:
-            self.naming |= {*values.fields}
-
-    def __call__(self, rows: pa.RecordBatch) -> bytes:
-        """The chunk of these rows.
-
-        Raises:
-            BadRow: a key is null or reserved, a number can't be added, an operation is unknown.
-            ValueError: a value has no text, or a string is not UTF-8.
-        """
-        return self._packed(self._texts(rows), [])
-
-    def split(self, rows: pa.RecordBatch) -> tuple[bytes, Reasons]:
-        """See `BadRowSplitter.split`."""
-        fit, bad = sorted_out(rows, self._texts)
-        named, schema = self.key.columns, self.values.arrow
-        aside = [letters.of_row(one.reason, one.row, schema, named) for one in bad]
-        texts = [pa.concat_arrays(parts) for parts in zip(*fit, strict=True)]
-        return self._packed(texts or self._texts(rows.slice(0, 0)), aside), reasons(bad)
-
-    def _texts(self, rows: pa.RecordBatch) -> list[pa.BinaryArray]:
-        """Keys and columns of the rows that do something, as a chunk has them."""
-        doing = split_operations(rows, self.special.op)
-        rows, deleted = doing.keyed(self.naming), doing.deleted
-        texts = [keys(self.key, rows)]
-        require_free(texts[0], self.reserved)
-        self._require_fit(rows, deleted)
-        found = self._columns(rows)
-        texts += [found[name] for name in self.values.columns]
-        if self.special.op:
-            none = pa.nulls(len(rows), pa.binary())
-            texts.append(none if deleted is None else pc.if_else(deleted, b"1", none))
-        if self.special.expiry:
-            texts.append(utf8(special.expiries(self.special.expiry, rows)))
-        return texts
-
-    def _packed(self, texts: Sequence[pa.BinaryArray], aside: Sequence[Letter]) -> bytes:
-        told = [letter_texts(one) for one in aside]
-        if self.values.lanes:
-            return segments.to_bytes(list(segments.segments(texts, _chunk)), told)
-        return _chunk(texts, told)
-
-    def _require_fit(self, rows: pa.RecordBatch, deleted: Any | None) -> None:
-        """See that the server takes each value as it is."""
-        if self.special.order:
-            special.require_ordered(self.special.order, rows)
-        if self.special.score:
-            self._require_scores(rows, self.special.score, deleted)
-        for name in self.added:
-            special.require_finite(name, rows)
-        for name in self.values.fields if self.values.collects and not self.values.joined else ():
-            if rows.column(name).null_count:
-                raise null_key(name, rows, self.values.model, "a null is no element")
-
-    def _columns(self, rows: pa.RecordBatch) -> dict[str, pa.BinaryArray]:
-        """The text of each column of a chunk; those of one type are written together."""
-        found: dict[str, pa.BinaryArray] = {}
-        if self.values.joined:
-            members = rows.select(list(self.values.fields))
-            found[JOINED] = utf8(members.to_struct_array())
-        alike: dict[pa.DataType, list[str]] = {}
-        for name in self.values.columns:
-            if name != JOINED:
-                alike.setdefault(rows.column(name).type, []).append(name)
-        for names in alike.values():
-            found |= _written(rows, names)
-        return found
-
-    def _require_scores(self, rows: pa.RecordBatch, name: str, deleted: Any | None) -> None:
-        if isinstance(self.values.change, Increment):
-            special.require_finite(name, rows)  # a null adds nothing
-        elif deleted is None:
-            special.require_score(name, rows)
-        else:
-            special.require_score(name, rows.filter(pc.invert(deleted)))
-        special.require_exact(name, rows)
-
-
-def _chunk(texts: Sequence[pa.BinaryArray], aside: Sequence[tuple[str, ...]] = ()) -> bytes:
+def pack_rows(texts: Sequence[pa.BinaryArray], aside: Sequence[LetterTexts] = ()) -> bytes:
+    """The MessagePack of keys and columns, and of letters of rows that a task puts aside."""
     row_keys, *columns = texts
     # In Lua a column without nulls takes the faster way.
-    nulls = [packing.TRUE if column.null_count else packing.FALSE for column in columns]
-    packed = packing.texts([row_keys, *columns])
-    parts = [packed[0], packing.array(nulls), *packed[1:]]
+    nulls = [TRUE if column.null_count else FALSE for column in columns]
+    packed = _pack_texts([row_keys, *columns])
+    parts = [packed[0], _pack_array(nulls), *packed[1:]]
     if aside:
-        letters = (pa.array(one, pa.string()).cast(pa.binary()) for one in aside)
-        parts.append(packing.array([packing.texts([one])[0] for one in letters]))
-    return packing.array(parts)
+        each = (pa.array(one, pa.string()).cast(pa.binary()) for one in aside)
+        parts.append(_pack_array([_pack_texts([one])[0] for one in each]))
+    return _pack_array(parts)
 
 
-def _written(rows: pa.RecordBatch, names: Sequence[str]) -> dict[str, pa.BinaryArray]:
-    """The texts of columns of one type.
+def _pack_array(packed: Sequence[bytes]) -> bytes:
+    return b"".join([_array_header(len(packed)), *packed])
 
-    Raises:
-        ValueError: a value has no text; it names the column.
+
+def _pack_texts(columns: Sequence[pa.BinaryArray]) -> list[bytes]:
+    """Columns of equal length, each as an array; a null becomes nil."""
+    # All at once: a kernel costs more than the values of a column, where there are hundreds.
+    whole = pa.concat_arrays(columns)
+    # A header is made once for each length, not for each value.
+    lengths = pc.dictionary_encode(pc.binary_length(whole))
+    known = [_text_header(length) for length in lengths.dictionary.to_pylist()]
+    headers = pa.array([*known, NIL], pa.binary()).take(pc.fill_null(lengths.indices, len(known)))
+    values = pc.fill_null(whole, b"") if whole.null_count else whole
+    joined = pc.binary_join_element_wise(headers, values, pa.scalar(b"", pa.binary()))
+    rows = len(columns[0])
+    header = _array_header(rows)
+    return [
+        b"".join((header, all_bytes(joined.slice(at * rows, rows)))) for at in range(len(columns))
+    ]
+
+
+def _array_header(length: int) -> bytes:
+    if length < 16:
+        return bytes([0x90 | length])
+    return struct.pack(">BH", 0xDC, length) if length < 65536 else struct.pack(">BI", 0xDD, length)
+
+
+def _text_header(length: int) -> bytes:
+    if length < 32:
+        return bytes([0xA0 | length])
+    if length < 256:
+        return bytes([0xD9, length])
+    return struct.pack(">BH", 0xDA, length) if length < 65536 else struct.pack(">BI", 0xDB, length)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Lanes whose slots lie side by side; a lane is one slot's share of the rows."""
+
+    slots: array[int]  # of the lanes, in their order
+    payload: bytes  # MessagePack of a chunk, the tags of its lanes, and the last row of each
+
+
+def segments_of(texts: Sequence[pa.BinaryArray]) -> Iterator[Segment]:
+    """Keys and columns by lane, in the order in which their rows come."""
+    slots = _slots_of(texts[0])
+    order = pc.sort_indices(slots)  # a stable sort
+    slots, texts = slots.take(order), [column.take(order) for column in texts]
+    in_order = slots.to_pylist()
+    borders = [bisect_left(in_order, SLOTS * at // SEGMENTS) for at in range(SEGMENTS + 1)]
+    for first, end in pairwise(borders):
+        if first < end:
+            rows = [column.slice(first, end - first) for column in texts]
+            yield _segment(slots.slice(first, end - first), pack_rows(rows))
+
+
+def _slots_of(keys: pa.BinaryArray) -> pa.Array:
+    # Python's CRC16 is as fast as Arrow's kernels would be: 100 ns a row.
+    texts = keys.to_pylist()
+    if pc.any(pc.match_substring(keys, "{")).as_py():
+        return pa.array(map(slot_of, texts), pa.uint16())
+    return pa.array([crc_hqx(text, 0) % SLOTS for text in texts], pa.uint16())
+
+
+def _segment(slots: pa.Array, chunk: bytes) -> Segment:
+    runs = pc.run_end_encode(slots)
+    ends = runs.run_ends.cast(pa.string()).cast(pa.binary())
+    payload = _pack_array([chunk, *_pack_texts([_all_tags().take(runs.values), ends])])
+    return Segment(array("H", runs.values.to_pylist()), payload)
+
+
+@lru_cache(1)
+def _all_tags() -> pa.BinaryArray:
+    return pa.array(tags(), pa.string()).cast(pa.binary())
+
+
+def join_segments(segments: Sequence[Segment], aside: Sequence[LetterTexts]) -> bytes:
+    """A chunk as it is staged for a cluster: its rows, and letters of those put aside."""
+    sizes = [[len(one.slots), len(one.payload)] for one in segments]
+    head = json.dumps({"segments": sizes, "letters": aside}).encode()
+    return b"".join([head, b"\n", *(one.slots.tobytes() + one.payload for one in segments)])
+
+
+def split_segments(chunk: bytes) -> tuple[list[Segment], list[LetterTexts]]:
+    """What `join_segments` was given."""
+    head, _, body = chunk.partition(b"\n")
+    about, at, found = json.loads(head), 0, []
+    for lanes, size in about["segments"]:
+        middle = at + 2 * lanes
+        found.append(Segment(array("H", body[at:middle]), body[middle : middle + size]))
+        at = middle + size
+    return found, [(reason, key, row, armored) for reason, key, row, armored in about["letters"]]
+
+
+def letter_texts(letter: Letter, longest: Callable[[int], int] = lambda _: LONGEST) -> LetterTexts:
+    """Reason, key, row and base64, as the stream of dead letters has them.
+
+    Args:
+        letter: of a row.
+        longest: how many bytes a row of so many may have, at most.
     """
-    try:
-        texts = utf8(pa.concat_arrays([rows.column(name) for name in names]))
-    except ValueError as error:
-        if len(names) > 1:
-            return {name: text for one in names for name, text in _written(rows, [one]).items()}
-        raise ValueError(f"column {names[0]!r}: {error}") from None
-    count = len(rows)
-    return {name: texts.slice(at * count, count) for at, name in enumerate(names)}
+    reason, row, key, armored = letter
+    size = len(row.encode())
+    most = longest(size)
+    if size > most:
+        row, key = (text.encode()[:most].decode(errors="ignore") for text in (row, key))
+        reason = f"larger than a dead letter may be, and cut: {reason}"
+    return reason, key, row, json.dumps(armored)
+
+
+def refused_letter(reason: str, texts: Sequence[bytes | None], detail: PlanDetail) -> Letter:
+    """The letter of a row that the server refused, which is known by its texts in a chunk alone."""
+    named = dict(zip(detail.columns, texts, strict=True))
+    joined = named.pop(JOINED, None)
+    schema = detail.arrow
+    trees = {name: _tree(text, schema.field(name).type) for name, text in named.items()}
+    if joined is not None:
+        trees = {**from_json.parse_tree(joined), **trees}
+    return letters.of_trees(reason, trees, schema, detail.key.columns)
+
+
+def _tree(text: bytes | None, kind: pa.DataType) -> Any:
+    if text is None or pa.types.is_binary(kind):
+        return text
+    return from_json.parse_tree(text) if pa.types.is_nested(kind) else text.decode()

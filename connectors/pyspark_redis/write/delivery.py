@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
-from pyspark_redis.journal import records, scripts
+from pyspark_redis.journal import scripts
 from pyspark_redis.journal.dead_letters import DeadLetters
-from pyspark_redis.journal.records import text
+from pyspark_redis.journal.journal import record_values, text, to_record
 from pyspark_redis.server.failures import OF_ROWS, refusal
-from pyspark_redis.server.session import Session
-from pyspark_redis.server.settings import Room
-from pyspark_redis.target import emptying
+from pyspark_redis.server.preflight import RequestLimit
+from pyspark_redis.server.session import RedisSession
+from pyspark_redis.target.keys import scan_target
 from pyspark_redis.write import refusals
-from pyspark_redis.write.letters import LONGEST, letter_texts, of_texts
-from pyspark_redis.write.values import Values
+from pyspark_redis.write.chunks import LONGEST, letter_texts, refused_letter
+from pyspark_redis.write.detail import PlanDetail
 from sparkonce.codec import FORGET, reading
 from sparkonce.delivery import DecisionOver, EpochDelivery
 from sparkonce.exactly_once.bad_rows import OF_TASK, MaxBadRows
@@ -35,13 +35,13 @@ class RedisDelivery(EpochDelivery[None]):
         most: how many rows of it may become dead letters, if it was decided that rows do.
     """
 
-    def __init__(self, session: Session, manifest: Manifest, most: MaxBadRows) -> None:
+    def __init__(self, session: RedisSession, manifest: Manifest, most: MaxBadRows) -> None:
         with reading(manifest.sink, FORGET):
-            self.values = Values.load(manifest.detail)
-        name = self.values.dead_letter
+            self.detail = PlanDetail.load(manifest.detail)
+        name = self.detail.dead_letter
         self.letters = DeadLetters(session, name) if name else None
         super().__init__(manifest, most, f"stream {self.letters.key}" if self.letters else None)
-        self.session = session
+        self.session, self._limit = session, RequestLimit(lambda: session.client)
         # As it was decided, whatever today's options say.
         self.plan = json.dumps(manifest.detail)
         self.most = most.of(manifest.rows) if name else 0
@@ -49,7 +49,7 @@ class RedisDelivery(EpochDelivery[None]):
     def decide(self, proposal: Proposal) -> Record:
         """See `Store.decide`."""
         with self.session.asking(f"deciding epoch {self.manifest.epoch}"):
-            return self._decided(scripts.decide(), proposal, records.values(proposal.record))
+            return self._decided(scripts.decide(), proposal, record_values(proposal.record))
 
     def _decided(self, script: str, proposal: Proposal, args: list[Any]) -> Record:
         """Run a script that decides, over all chunks of a manifest."""
@@ -58,9 +58,9 @@ class RedisDelivery(EpochDelivery[None]):
         logs = [session.log(sink, part.attempt) for part in manifest.parts]
         chunks = [
             value
-            for index, part in enumerate(manifest.parts)
+            for index, part in enumerate(manifest.parts, 6)  # KEYS count from 1; five stand before
             for seq, size in enumerate(part.sizes)
-            for value in (index + 6, seq, size)  # KEYS count from 1; five stand before the logs
+            for value in (index, seq, size)
         ]
         status, first, second, *values = session.run_durably(
             script,
@@ -71,7 +71,7 @@ class RedisDelivery(EpochDelivery[None]):
             raise refusals.missing(manifest, text(first).rpartition(":")[2], int(second))
         if status == b"refused" and not self.letters:
             raise refusals.refused(manifest, first, second)
-        return records.record(sink, values)
+        return to_record(sink, values)
 
     def _count(self, refused: Iterable[bytes]) -> None:
         """Count rows that the server refused, by its reasons."""
@@ -87,38 +87,35 @@ class RedisDelivery(EpochDelivery[None]):
 
     def _letter(self, reason: bytes, key: bytes, *texts: bytes | None) -> tuple[str, ...]:
         """The letter of a row that the server refused."""
-        letter = of_texts(refusals.told(self.manifest, key, reason), texts, self.values)
-        return letter_texts(letter, partial(self._room.of_letter, most=LONGEST))
-
-    @cached_property
-    def _room(self) -> Room:
-        return Room(lambda: self.session.client)
+        why = refusals.letter_reason(self.manifest, key, reason)
+        letter = refused_letter(why, texts, self.detail)
+        return letter_texts(letter, partial(self._limit.of_letter, most=LONGEST))
 
 
 class Delivery(RedisDelivery):
     """To a single server: one script applies a chunk, and knows by itself how far it has come."""
 
-    def __init__(self, session: Session, manifest: Manifest, most: MaxBadRows) -> None:
+    def __init__(self, session: RedisSession, manifest: Manifest, most: MaxBadRows) -> None:
         super().__init__(session, manifest, most)
-        self.noted: list[int] = []  # ordinals of chunks with rows that are to be put aside
+        self.unwritten: list[int] = []  # ordinals of chunks with bad rows that are no letters yet
 
     def fits_one_step(self, small_cost: int) -> bool:
         """Whether one script can apply all of it: a target is emptied in many steps."""
-        manifest, values = self.manifest, self.values
+        manifest, detail = self.manifest, self.detail
         size = sum(sum(part.sizes) for part in manifest.parts)
-        small = manifest.rows * values.cost <= small_cost and size <= SMALL_BYTES
-        return small and not values.overwrites
+        small = manifest.rows * detail.cost <= small_cost and size <= SMALL_BYTES
+        return small and not detail.overwrites
 
     def publish(self, proposal: Proposal, finished: Record) -> Record:
         """Decide, apply and finish; what is there then is decided only, if there are bad rows."""
-        script = scripts.publish(self.values.library)
-        args = [self.plan, *records.values(proposal.record), *records.values(finished)]
+        script = scripts.publish(self.detail.model)
+        args = [self.plan, *record_values(proposal.record), *record_values(finished)]
         with self.session.asking(f"publishing epoch {self.manifest.epoch}"):
             return self._decided(script, proposal, args)
 
     def resume(self) -> int:
         """See `EpochDelivery.resume`. The script of each chunk passes over it where it is done."""
-        if self.values.overwrites:
+        if self.detail.overwrites:
             self._clear()
         return 0
 
@@ -128,7 +125,7 @@ class Delivery(RedisDelivery):
         keys = self.session.of_attempt(manifest.sink, part.attempt)
         given = [manifest.token, ordinal, seq, part.sizes[seq], self.plan, self.most, FAULTS]
         with self.session.asking(f"applying epoch {manifest.epoch}"):
-            status, *answer = self.session.run(self._script, keys, given)
+            status, *answer = self.session.run(scripts.apply(self.detail.model), keys, given)
         if status == b"superseded":
             raise DecisionOver
         if status == b"early":
@@ -136,8 +133,8 @@ class Delivery(RedisDelivery):
         if status == b"lost":
             self.put_aside_held()
             raise refusals.lost(manifest, part.attempt, seq)
-        stored, aside, noted, refused, own, *stopped = answer
-        self.noted = [int(one) for one in noted if one <= ordinal]
+        stored, aside, unwritten, refused, own, *stopped = answer
+        self.unwritten = [int(one) for one in unwritten if one <= ordinal]
         self._count(refused)
         if not stopped:
             self._count_own(own)
@@ -150,16 +147,12 @@ class Delivery(RedisDelivery):
             self.counter.require_few()
         raise refusals.refused(manifest, *stopped)
 
-    @cached_property
-    def _script(self) -> str:
-        return scripts.apply(self.values.library)
-
     def _clear(self) -> None:
         """Delete what the rows of an overwrite replace, unless that is done."""
         session, manifest = self.session, self.manifest
-        pattern = self.values.key.pattern
+        pattern = self.detail.key.pattern
         with session.asking(f"emptying the target in epoch {manifest.epoch}"):
-            for keys, last in emptying.found(session.client, pattern, session.prefix):
+            for keys, last in scan_target(session.client, pattern, session.prefix):
                 given = [session.record(manifest.sink), *keys]
                 if not session.run(scripts.clear(), given, [manifest.token, int(last)]):
                     return
@@ -171,19 +164,19 @@ class Delivery(RedisDelivery):
 
     def put_aside_held(self) -> None:
         """Make dead letters of the rows that are noted."""
-        while self.noted and self.letters:
-            ordinal = self.noted[0]
+        while self.unwritten and self.letters:
+            ordinal = self.unwritten[0]
             with self.session.asking(f"writing dead letters of epoch {self.manifest.epoch}"):
                 note, letters = self._letters_of(ordinal)
                 self.letters.write(self.manifest, ordinal, note, letters)
-            del self.noted[0]
+            del self.unwritten[0]
 
     def _letters_of(self, ordinal: int) -> tuple[bytes, list[Sequence[str | bytes]]]:
         """The note of a chunk, and letters: of rows that the server refused, or a task did."""
         manifest, (part, seq) = self.manifest, self.manifest.chunks[ordinal]
         keys = self.session.of_attempt(manifest.sink, part.attempt)
         given = [manifest.token, ordinal, seq, self.plan]
-        found = self.session.run(scripts.noted(), keys, given)
+        found = self.session.run(scripts.read_bad_rows(), keys, given)
         if found is None:
             raise refusals.lost(manifest, part.attempt, seq)
         note, rows, own = found or (b"", (), ())

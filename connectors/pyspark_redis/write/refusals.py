@@ -1,4 +1,4 @@
-"""What a delivery is told, as errors."""
+"""The errors of a delivery."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def decided_elsewhere(manifest: Manifest) -> StoreRefused:
     )
 
 
-def told(manifest: Manifest, key: bytes, reason: bytes) -> str:
+def letter_reason(manifest: Manifest, key: bytes, reason: bytes) -> str:
     """What a dead letter says of a row that the server refused."""
     named, why = (one.decode(errors="replace") for one in (key, reason))
     return f"Redis refused key {named!r} in epoch {manifest.epoch}: {why}"
@@ -68,8 +68,8 @@ def refused(manifest: Manifest, key: bytes, reason: bytes) -> RowRefused:
     known = refusal(reason.decode(errors="replace"))
     how = "" if manifest.detail.get("dead_letter") else ", with onBadRow=fail"
     return RowRefused(
-        f"{told(manifest, key, reason)}. The epoch stays decided{how}; the rows before this one"
-        " have taken effect",
+        f"{letter_reason(manifest, key, reason)}. The epoch stays decided{how}; the rows before"
+        " this one have taken effect",
         why=known.why,
         todo=known.todo,
     )

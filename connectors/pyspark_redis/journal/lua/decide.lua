@@ -1,15 +1,13 @@
 -- Replaces a record by one that decides an epoch, if its stamp is the expected one and each chunk of
 -- the epoch is there, whole: a failover may have taken back what was staged last.
--- KEYS[1] record   KEYS[2] set of names   KEYS[3] what is kept beside it   KEYS[4..5] see record.lua
--- KEYS[6..] the log of each attempt
+-- KEYS[1..5] see record.lua   KEYS[6..] the log of each attempt
 -- ARGV[1] name     ARGV[2] expected stamp   ARGV[3..6] the new revision, stamp, token, body
--- ARGV[7] name of what is kept beside it (may be empty)   ARGV[8] its text
+-- ARGV[7] name of the auxiliary record (may be empty)   ARGV[8] its text
 -- ARGV[9..] for each chunk: index of its log in KEYS, seq, bytes
 -- Returns {status, log, seq, revision, stamp, token, body}; the last four are the record as it then
 -- is. Status: 'done'; 'late' if the stamp is another one; 'missing' with a chunk, nothing written.
 local function answer(status, log, seq)
-  local record = redis.call('HMGET', KEYS[1], 'revision', 'stamp', 'token', 'body')
-  return {status, log or '', seq or '', record[1], record[2], record[3], record[4]}
+  return {status, log or '', seq or '', unpack(record_there())}
 end
 
 local held = redis.call('HMGET', KEYS[1], 'stamp', 'token')
@@ -22,5 +20,5 @@ for at = 9, #ARGV, 3 do
 end
 redis.call('SADD', KEYS[2], ARGV[1])
 write_record(held[2], ARGV, 3)
-write_beside(KEYS[3], KEYS[2], ARGV[7], ARGV[4], ARGV[8])
+write_auxiliary(ARGV[7], ARGV[4], ARGV[8])
 return answer('done')

@@ -1,17 +1,15 @@
 -- Decides, applies and finishes a small epoch in one step: readers see all of it or nothing.
--- KEYS[1] record   KEYS[2] set of names   KEYS[3] what is kept beside it   KEYS[4..5] see record.lua
--- KEYS[6..] the log of each attempt
+-- KEYS[1..5] see record.lua   KEYS[6..] the log of each attempt
 -- ARGV[1] name     ARGV[2] expected stamp   ARGV[3] plan (JSON)
 -- ARGV[4..7] the decided record (revision, stamp, token, body)   ARGV[8..11] the finished one
--- ARGV[12] name of what is kept beside it (may be empty)   ARGV[13] its text
+-- ARGV[12] name of the auxiliary record (may be empty)   ARGV[13] its text
 -- ARGV[14..] for each chunk: index of its log in KEYS, seq, bytes
 -- Returns {status, detail, detail, revision, stamp, token, body}; the last four are the record as
 -- it then is. Status: 'done'; 'late' if the stamp is another one; 'missing' with an attempt's
 -- log and seq, nothing written; decided and applied up to a bad row: 'refused' with key and reason of
 -- one that Redis refused, 'bad' at a chunk with dead letters of its task.
 local function answer(status, first, second)
-  local record = redis.call('HMGET', KEYS[1], 'revision', 'stamp', 'token', 'body')
-  return {status, first or '', second or '', record[1], record[2], record[3], record[4]}
+  return {status, first or '', second or '', unpack(record_there())}
 end
 
 local held = redis.call('HMGET', KEYS[1], 'stamp', 'token')
@@ -30,10 +28,10 @@ end
 -- From here on the epoch is decided, should a later step fail.
 redis.call('SADD', KEYS[2], ARGV[1])
 write_record(held[2], ARGV, 4)
-write_beside(KEYS[3], KEYS[2], ARGV[12], ARGV[5], ARGV[13])
+write_auxiliary(ARGV[12], ARGV[5], ARGV[13])
 local plan, stored = cjson.decode(ARGV[3]), 0
 for ordinal, chunk in ipairs(chunks) do
-  if chunk[plan.letters] then return answer('bad') end
+  if chunk[plan.letters_place] then return answer('bad') end
   local reached, key, why = apply_rows(chunk, 0, plan, 0, {}, {})
   stored = stored + (reached or #chunk[1])
   if reached then

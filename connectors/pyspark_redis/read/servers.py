@@ -1,0 +1,189 @@
+"""Where the keys lie that are read, on one server or on the primaries of a cluster; SCAN there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+from zlib import crc32
+
+import redis
+
+from pyspark_redis.read.wire import Wire
+from pyspark_redis.server.failures import moves
+from pyspark_redis.server.nodes import SLOTS, Nodes, slot_of
+from pyspark_redis.server.preflight import require_alone
+from pyspark_redis.target.keys import is_own
+
+READING = "reading keys"
+
+SCANNED = b"1000"
+"""Keys that the server looks at for one reply: about a millisecond of its time."""
+
+FEWEST = 2
+"""Splits of one server, which does one thing at a time: each of them scans all of its keys."""
+
+LARGEST = 2_000_000
+"""Keys of a split: a task holds the names of all of them."""
+
+Ranges = tuple[tuple[int, int], ...]
+"""Slots, from each first one to each last one."""
+
+ALL: Ranges = ((0, SLOTS - 1),)
+
+
+@dataclass(frozen=True)
+class KeySplit:
+    """A split: the keys in some ranges of slots; of these only `keys`, if they are named."""
+
+    ranges: Ranges
+    keys: tuple[bytes, ...] | None = None
+
+
+class OneServer:
+    """A server without slots: keys are divided by a checksum; hash tags keep nothing together."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        self.client = client
+        self.place: Callable[[bytes], int] = crc32  # the slot of a key, modulo `SLOTS`
+
+    def splits(self, parts: int | None) -> Iterator[KeySplit]:
+        """So many splits, or as many as there should be."""
+        return _divided(ALL, parts or max(FEWEST, _large(self.client)))
+
+    def of(self, split: KeySplit) -> Iterator[tuple[redis.Redis, KeySplit]]:
+        """The servers of a split, one after the other, and what each has of it."""
+        require_alone(self.client.info("cluster"))
+        yield self.client, split
+
+    def holder(self, key: bytes) -> redis.Redis:  # noqa: ARG002 (it has all)
+        """The server that has a key."""
+        return self.client
+
+
+class ClusterServers:
+    """The primaries of a cluster. Each split is of one primary, as long as no slot moves."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self.nodes = nodes
+        self.place: Callable[[bytes], int] = slot_of
+
+    def splits(self, parts: int | None) -> Iterator[KeySplit]:
+        """The same."""
+        owners = self._owners(ALL)
+        for address, ranges in owners.items():
+            each = -(-parts // len(owners)) if parts else _large(self.nodes.connect(address))
+            yield from _divided(ranges, each)
+
+    def of(self, split: KeySplit) -> Iterator[tuple[redis.Redis, KeySplit]]:
+        """The same. They refuse if keys move meanwhile: a slot on its way has keys on two."""
+        self.nodes.forget()
+        owners = self._owners(split.ranges)
+        self._require_still(owners)
+        for address, ranges in owners.items():
+            keys = split.keys
+            if keys is not None:
+                keys = tuple(key for key in keys if _within(ranges, slot_of(key)))
+            yield self.nodes.connect(address), KeySplit(ranges, keys)
+        self.nodes.forget()
+        if self._owners(split.ranges) != owners:
+            raise moves(READING, "other nodes have its slots now")
+        self._require_still(owners)
+
+    def holder(self, key: bytes) -> redis.Redis:
+        """The same. Asked for anew each time: a replica may have taken over."""
+        self.nodes.forget()
+        return self.nodes.of(slot_of(key))
+
+    def _owners(self, wanted: Ranges) -> dict[Any, Ranges]:
+        found: dict[Any, Ranges] = {}
+        for low, high, address in self.nodes.ranges():
+            cut = ((max(low, first), min(high, last)) for first, last in wanted)
+            found[address] = (*found.get(address, ()), *(one for one in cut if one[0] <= one[1]))
+        return {address: ranges for address, ranges in found.items() if ranges}
+
+    def _require_still(self, owners: dict[Any, Ranges]) -> None:
+        """Refuse to read while a slot of these is on its way.
+
+        See https://redis.io/docs/latest/commands/cluster-nodes/, "Special slot entries".
+        """
+        for address, ranges in owners.items():
+            reply: Any = self.nodes.connect(address).execute_command("CLUSTER", "NODES")  # type: ignore[no-untyped-call]
+            for slot in _moving(reply.decode() if isinstance(reply, bytes) else str(reply)):
+                if _within(ranges, slot):
+                    raise moves(READING, f"slot {slot} is on its way")
+
+
+Servers = OneServer | ClusterServers
+
+
+def _divided(ranges: Ranges, many: int) -> Iterator[KeySplit]:
+    """At most so many splits of about as many of these slots each."""
+    slots = [slot for first, last in ranges for slot in range(first, last + 1)]
+    borders = [len(slots) * at // many for at in range(many + 1)]
+    for low, high in pairwise(borders):
+        if low < high:
+            yield KeySplit(_ranges(slots[low:high]))
+
+
+def _ranges(slots: Sequence[int]) -> Ranges:
+    ends = [at for at, slot in enumerate(slots) if slots[at + 1 : at + 2] != [slot + 1]]
+    begins = [0, *(end + 1 for end in ends)]
+    return tuple((slots[low], slots[high]) for low, high in zip(begins, ends, strict=False))
+
+
+def _large(client: redis.Redis) -> int:
+    """How many splits the keys of a server are worth."""
+    return 1 + int(client.dbsize()) // LARGEST
+
+
+def _within(ranges: Ranges, slot: int) -> bool:
+    return any(first <= slot <= last for first, last in ranges)
+
+
+def _moving(nodes: str) -> Iterator[int]:
+    """The slots that leave the node that was asked, or come to it."""
+    for words in map(str.split, nodes.splitlines()):
+        if "myself" in words[2].split(","):
+            yield from (int(word[1:].split("-")[0]) for word in words[8:] if word[0] == "[")
+
+
+class KeyScan:
+    """The keys that match a pattern and lie in some slots, but for a sparkonce's own.
+
+    Args:
+        pattern: as the server has it.
+        own: what the connector's own keys begin with.
+        place: gives the slot of a key, modulo `SLOTS`.
+    """
+
+    def __init__(
+        self, pattern: bytes, own: Iterable[bytes], place: Callable[[bytes], int] = crc32
+    ) -> None:
+        self.pattern, self.own, self.place = pattern, tuple(own), place
+
+    def is_own(self, key: bytes) -> bool:
+        """Whether a key is one of the connector's, of any prefix."""
+        return is_own(key, *self.own)
+
+    def keys(self, wire: Wire, ranges: Ranges = ALL) -> Iterator[list[bytes]]:
+        """The keys, block by block, each once: SCAN gives some twice where its table grows.
+
+        A key that is there from the beginning to the end is given at least once, see
+        https://redis.io/docs/latest/commands/scan/.
+        """
+        seen, place, cursor = set[bytes](), self.place, b"0"
+        mine = bytearray(SLOTS)  # for each slot, whether it is one of these
+        for first, last in ranges:
+            mine[first : last + 1] = b"\x01" * (last + 1 - first)
+        while True:
+            words = b"SCAN", cursor, b"MATCH", self.pattern, b"COUNT", SCANNED
+            cursor, keys = wire.one(*words)
+            if ranges != ALL:
+                keys = [key for key in keys if mine[place(key) % SLOTS]]
+            fresh = [key for key in dict.fromkeys(keys) if key not in seen]
+            seen.update(fresh)
+            yield [key for key in fresh if not self.is_own(key)]
+            if cursor == b"0":
+                return

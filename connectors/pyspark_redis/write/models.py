@@ -1,0 +1,228 @@
+"""The models, each with what its write modes are, and how a plan is made of options and schema.
+
+A new model is an entry of `MODELS`, its Lua, ``write/<name>.lua``, and a reader in `read.models`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyspark_redis.server.address import is_cluster
+from pyspark_redis.target.keys import parse_key
+from pyspark_redis.write.detail import ControlColumns, PlanDetail
+from sparkonce import change, checks
+from sparkonce.change import Append, Change, Delete, Increment, Names, Upsert
+from sparkonce.errors import OptionError
+from sparkonce.protocol import Plan
+from sparkonce.values import spark_types
+
+if TYPE_CHECKING:
+    from sparkonce.options import Options
+
+Fields = Sequence[pa.Field]
+
+OF_SOME = ("opColumn", "sequenceColumn", "scoreColumn", "maxLength", "nulls")
+"""Options that say something about some models only."""
+
+LARGER = 32
+"""How many times larger chunks for a cluster are: what a slot costs does not grow with its rows."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a row becomes."""
+
+    name: str  # of the option's value, and of its Lua
+    changes: tuple[type[Change], ...]  # what it can do; the first is the default
+    takes: Collection[str] = ()  # those of `OF_SOME` that mean something to it
+    # Fields that it may have; 0 where the columns become one value: the one beside the key's, or a
+    # JSON object.
+    most: int = 0
+    adds: bool = False  # whether its fields are numbers to which others can be added
+    collects: bool = False  # whether a key holds many rows, told apart by their value
+
+    def plan(self, options: Options, schema: pa.Schema) -> Plan[PlanDetail]:
+        """The plan; OptionError where options don't fit each other, the schema or this model."""
+        checks.refuse(self._strangers(options))
+        key = parse_key(options["key"], schema)
+        controls = ControlColumns.parse(options, schema)
+        free = [field for field in schema if field.name not in controls.unwritten]
+        beside = [field for field in free if field.name not in key.columns]
+        does = change.parse(
+            options, schema, key.columns, lambda: self._added(beside), usual=self.changes[0]
+        )
+        checks.refuse((*change.contradictions(does, options), *self._contradictions(does, options)))
+        fields = self._fields(does, free, beside)
+        if options["deadLetter"]:
+            checks.require_texts(schema, "Redis")
+        detail = PlanDetail(
+            model=self.name,
+            change=does,
+            key=key,
+            fields=fields,
+            floats=tuple(pa.types.is_floating(schema.field(name).type) for name in fields),
+            ttl=int(options["ttl"] * 1000) if options["ttl"] else None,
+            prefix=options["keyPrefix"],
+            controls=controls,
+            joined=not self.most and len(fields) > 1,
+            length=options["maxLength"],
+            dead_letter=options["deadLetter"] or "",
+            schema=spark_types.shown(schema) if options["deadLetter"] else "",
+            lanes=is_cluster(options["url"]),
+        )
+        return _planned(detail, f"{self.name}:{key.name}")
+
+    def _fields(self, does: Change, free: Fields, beside: Fields) -> Names:
+        if not self.collects and isinstance(does, Increment | Delete):
+            return does.added if isinstance(does, Increment) else ()
+        return self._each(free, beside) if self.most else self._one_value(free, beside)
+
+    def _each(self, free: Fields, beside: Fields) -> Names:
+        """All columns, each of which becomes a field."""
+        if len(free) == len(beside):
+            raise OptionError(
+                "Option ttlColumn or opColumn names the column of option key",
+                why=f"a row of nulls would be a {self.name} of no field, as it is not written then",
+                todo="copy it into a column of its own, and name that one",
+            )
+        return self._few(checks.require_texts(free, "Redis"))
+
+    def _one_value(self, free: Fields, beside: Fields) -> Names:
+        """The columns of a value: the one beside the key's, or all, which are joined."""
+        if not beside:
+            raise OptionError(
+                f"Option model={self.name} needs a column beside the key's, and the query has none",
+                why="it is the value",
+                todo="add a column",
+            )
+        return tuple(checks.require_texts(beside if len(beside) == 1 else free, "Redis"))
+
+    def _added(self, beside: Fields) -> Names:
+        """The columns that are added, of those beside the key's."""
+        if not self.adds:
+            return ()
+        adds = "Redis adds 64-bit integers and binary floats only"
+        names = checks.require_addable(beside, checks.is_number, adds)
+        if self.most == 1 < len(names):
+            raise OptionError(
+                "Option model=counter needs one column beside the key's, and the query has"
+                f" {names}",
+                why="a counter is one number",
+                todo="select one of them; model=hash adds several",
+            )
+        return self._few(names)
+
+    def _few(self, names: list[str]) -> Names:
+        if len(names) > self.most:
+            raise OptionError(
+                f"The query has {len(names):,} columns to write",
+                why=f"what writes a {self.name} in Redis can have {self.most:,} at most",
+                todo="collect some of them in a struct, an array or a map",
+            )
+        return tuple(names)
+
+    def _strangers(self, options: Options) -> Iterator[checks.Contradiction]:
+        """Options that say nothing about this model."""
+        for name in OF_SOME:
+            given = options[name] not in (None, "write")
+            yield (
+                given and name not in self.takes,
+                f"Options model={self.name} and {name} contradict each other",
+                f"{name} says nothing about a {self.name}",
+                f"leave {name} out, or take another model",
+            )
+
+    def _contradictions(self, does: Change, options: Options) -> Iterator[checks.Contradiction]:
+        yield (
+            not isinstance(does, self.changes),
+            f"Option model={self.name} can't do writeMode={change.mode_of(does)}",
+            f"its write modes are {', '.join(one.__name__.lower() for one in self.changes)}",
+            "take one of those, or another model",
+        )
+        for name in ("ttl", "ttlColumn", "sequenceColumn", "scoreColumn"):
+            yield (
+                isinstance(does, Delete) and options[name],
+                f"Options writeMode=delete and {name} contradict each other",
+                "nothing of a row is stored",
+                f"leave {name} out",
+            )
+        yield (
+            isinstance(does, Increment) and options["sequenceColumn"],
+            "Options writeMode=increment and sequenceColumn contradict each other",
+            "all rows are added",
+            "leave sequenceColumn out",
+        )
+        yield (
+            "scoreColumn" in self.takes
+            and not isinstance(does, Delete)
+            and not options["scoreColumn"],
+            f"Option scoreColumn is missing, and model={self.name} needs it",
+            "it says by what members are sorted",
+            'add .option("scoreColumn", ...), a column of numbers',
+        )
+
+
+MODELS = {
+    model.name: model
+    for model in (
+        Model(
+            "hash",
+            (Upsert, Increment, Delete),
+            ("opColumn", "sequenceColumn", "nulls"),
+            most=5000,
+            adds=True,
+        ),
+        Model("string", (Upsert, Delete), ("opColumn", "nulls")),
+        Model("counter", (Increment,), most=1, adds=True),
+        Model("list", (Append,), ("maxLength",), collects=True),
+        Model("set", (Upsert, Delete), ("opColumn",), collects=True),
+        Model("zset", (Upsert, Increment, Delete), ("opColumn", "scoreColumn"), collects=True),
+        # Lua hands over 8,000 arguments in one call, and Redis takes an entry by one.
+        Model("stream", (Append,), ("maxLength",), most=3900),
+    )
+}
+"""By the value of option ``model``. The first one is its default."""
+
+
+def overwriting(plan: Plan[PlanDetail]) -> Plan[PlanDetail]:
+    """The plan that first deletes what lies under the fixed text with which keys begin."""
+    detail = plan.detail
+    checks.refuse(
+        [
+            (
+                detail.lanes,
+                "Mode overwrite can't be used with redis+cluster://",
+                "the nodes of a cluster can't be emptied in one step with the ledger",
+                "delete the keys before, and append; or write to a single server",
+            ),
+            change.deletes(detail.change),
+            (
+                not detail.key.parts[0],
+                f"Mode overwrite needs a fixed text before the columns of key={detail.key.name!r}",
+                "what begins with it is deleted: without one that is all of the database",
+                "write the key as a template, such as user:{id}",
+            ),
+        ]
+    )
+    # An increment, too: it adds to a target that was just emptied.
+    return _planned(replace(detail, overwrites=True), plan.target)
+
+
+def _planned(detail: PlanDetail, target: str) -> Plan[PlanDetail]:
+    writes = detail.overwrites or isinstance(detail.change, Upsert)
+    plan = Plan(
+        target=target,
+        repeatable=writes and not detail.expires,  # what expired would come back
+        columns=detail.cost - 1,
+        detail=detail,
+        stored=detail.stored(),
+        key=detail.key.columns,
+        commutes=change.commutes(detail.change) and not detail.length,  # it drops older elements
+    )
+    if not detail.lanes:
+        return plan
+    return replace(plan, cells=LARGER * plan.cells, rows=LARGER * plan.rows, bytes=4 * plan.bytes)
