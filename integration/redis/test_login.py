@@ -61,7 +61,7 @@ def test_a_password_that_can_not_be_read_for_a_moment_lets_no_row_into_another_d
 ) -> None:
     first, second = query(server, secret), query(server, secret, sinkId="second")
     first.run(0, rows(0))
-    first.sink.store.client.connection_pool.disconnect()
+    first.sink.store.session.client.connection_pool.disconnect()
     secret.unlink()
     if wrong == "":
         secret.write_bytes(b"\xff")  # no text

@@ -138,7 +138,7 @@ class Terse:
 def test_what_info_leaves_out_is_asked_of_config(private_redis: Private, policy: str) -> None:
     server = private_redis(f"maxmemory-policy {policy}", "maxmemory 100mb")
     sink = counting(server.url, ttl="7d").sink
-    terse = Terse(sink.store.client)
+    terse = Terse(sink.store.session.client)
     sink.store.session.find = lambda: terse
     with pytest.raises(StoreUnsafe, match=f"maxmemory-policy is {policy}"):
         sink.check()
@@ -153,7 +153,7 @@ def test_a_server_that_does_not_tell_its_policy_is_refused(private_redis: Privat
         client.execute_command("ACL", "SETUSER", "app", "on", ">pw", "~*", "+@all", "-config")
     sink = counting(server.url, user="app", password="pw").sink
     sink.check()
-    terse = Terse(sink.store.client)
+    terse = Terse(sink.store.session.client)
     sink.store.session.find = lambda: terse
     with pytest.raises(StoreUnsafe, match=r"does not tell its maxmemory-policy"):
         sink.check()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -10,7 +10,7 @@ from zlib import crc32
 
 import redis
 
-from pyspark_redis.read.wire import Wire
+from pyspark_redis.read.wire import Wire, command, good
 from pyspark_redis.server.failures import moves
 from pyspark_redis.server.nodes import SLOTS, Nodes, slot_of
 from pyspark_redis.server.preflight import require_alone
@@ -44,9 +44,10 @@ class KeySplit:
 class OneServer:
     """A server without slots: keys are divided by a checksum; hash tags keep nothing together."""
 
+    place = staticmethod(crc32)  # gives the slot of a key, modulo `SLOTS`
+
     def __init__(self, client: redis.Redis) -> None:
         self.client = client
-        self.place: Callable[[bytes], int] = crc32  # the slot of a key, modulo `SLOTS`
 
     def splits(self, parts: int | None) -> Iterator[KeySplit]:
         """So many splits, or as many as there should be."""
@@ -65,9 +66,10 @@ class OneServer:
 class ClusterServers:
     """The primaries of a cluster. Each split is of one primary, as long as no slot moves."""
 
+    place = staticmethod(slot_of)
+
     def __init__(self, nodes: Nodes) -> None:
         self.nodes = nodes
-        self.place: Callable[[bytes], int] = slot_of
 
     def splits(self, parts: int | None) -> Iterator[KeySplit]:
         """The same."""
@@ -149,19 +151,13 @@ def _moving(nodes: str) -> Iterator[int]:
             yield from (int(word[1:].split("-")[0]) for word in words[8:] if word[0] == "[")
 
 
+@dataclass(frozen=True)
 class KeyScan:
-    """The keys that match a pattern and lie in some slots, but for a sparkonce's own.
+    """The keys that match a pattern and lie in some slots, but for a sparkonce's own."""
 
-    Args:
-        pattern: as the server has it.
-        own: what the connector's own keys begin with.
-        place: gives the slot of a key, modulo `SLOTS`.
-    """
-
-    def __init__(
-        self, pattern: bytes, own: Iterable[bytes], place: Callable[[bytes], int] = crc32
-    ) -> None:
-        self.pattern, self.own, self.place = pattern, tuple(own), place
+    pattern: bytes  # as the server has it
+    own: Sequence[bytes]  # what the connector's own keys begin with
+    place: Callable[[bytes], int] = crc32  # gives the slot of a key, modulo `SLOTS`
 
     def is_own(self, key: bytes) -> bool:
         """Whether a key is one of the connector's, of any prefix."""
@@ -179,7 +175,7 @@ class KeyScan:
             mine[first : last + 1] = b"\x01" * (last + 1 - first)
         while True:
             words = b"SCAN", cursor, b"MATCH", self.pattern, b"COUNT", SCANNED
-            cursor, keys = wire.one(*words)
+            cursor, keys = good(wire.ask([command(*words)])[0])
             if ranges != ALL:
                 keys = [key for key in keys if mine[place(key) % SLOTS]]
             fresh = [key for key in dict.fromkeys(keys) if key not in seen]

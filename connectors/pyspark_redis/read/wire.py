@@ -59,10 +59,6 @@ class Wire:
                     replies.append(reply)
         return replies
 
-    def one(self, *words: bytes) -> Any:
-        """The reply to one command, if it does not say no."""
-        return good(self.ask([command(*words)])[0])
-
 
 @contextmanager
 def _failures() -> Iterator[None]:

@@ -88,16 +88,13 @@ class RedisSession:
         find: gives the client, which sends each request once; its retries must be off.
         prefix: the hash tag of the connector's own keys.
         durability: what a write of a record waits for.
-
-    Attributes:
-        owes: whether a write has not been seen to be as safe as was asked.
     """
 
     def __init__(
         self, find: Callable[[], redis.Redis], prefix: str, durability: Durability
     ) -> None:
         self.find, self.prefix, self.durability = find, prefix, durability
-        self.owes = False
+        self.owes = False  # whether a write has not been seen to be as safe as was asked
         self._scripts: dict[str, Any] = {}
 
     @property

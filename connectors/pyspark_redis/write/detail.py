@@ -158,14 +158,12 @@ class PlanDetail:
     @cached_property
     def places(self) -> dict[str, int]:
         """Where Lua finds in a chunk what says something about a row, and the letters."""
-        places, names = {}, self.columns
-        behind = FIRST + len(names)
+        roles = [role for role in ("op", "expiry") if getattr(self.controls, role) is not None]
+        behind = enumerate((*roles, "letters"), FIRST + len(self.columns))
+        places = {f"{role}_place": place for place, role in behind}
         if self.controls.score is not None:
-            places["score_place"] = FIRST + names.index(self.controls.score)
-        for role in ("op", "expiry"):
-            if getattr(self.controls, role) is not None:
-                places[f"{role}_place"], behind = behind, behind + 1
-        return {**places, "letters_place": behind}
+            places["score_place"] = FIRST + self.columns.index(self.controls.score)
+        return places
 
     def stored(self) -> Stored:
         """As JSON values, which the manifest keeps and Lua reads."""
