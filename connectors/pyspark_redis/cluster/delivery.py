@@ -8,7 +8,13 @@ from typing import NoReturn
 import redis
 
 from pyspark_redis.cluster.lanes import LaneProgress, Lanes
-from pyspark_redis.cluster.writer import LaneWriter, LetterRows, Refused, letter_bytes, letter_rows
+from pyspark_redis.cluster.writer import (
+    LaneRow,
+    LaneWriter,
+    LetterRows,
+    letter_bytes,
+    letter_rows,
+)
 from pyspark_redis.journal import scripts
 from pyspark_redis.server.failures import refusal, translate
 from pyspark_redis.server.nodes import SLOTS, ClusterSession
@@ -120,7 +126,7 @@ class ClusterDelivery(RedisDelivery):
         return DecisionOver()
 
     def _done(
-        self, ordinal: int, rows: Sequence[Refused], own: Sequence[Letter], before: LetterRows
+        self, ordinal: int, rows: Sequence[LaneRow], own: Sequence[Letter], before: LetterRows
     ) -> None:
         """Write the letters of a chunk; those of rows that it had `before` are there."""
         letters = [*(self._letter(row.reason, row.key, *row.texts) for row in rows), *own]
@@ -158,7 +164,7 @@ class ClusterDelivery(RedisDelivery):
 
     # -- rows that can't be stored
 
-    def _take(self, stored: int, rows: Sequence[Refused], own: Sequence[Letter]) -> None:
+    def _take(self, stored: int, rows: Sequence[LaneRow], own: Sequence[Letter]) -> None:
         """Count the rows of a chunk."""
         self._count(row.reason for row in rows)
         self._count_own(str(reason).encode() for reason, *_ in own)

@@ -25,16 +25,14 @@ from pyspark_redis.write.detail import PlanDetail
 SHORT = 256 * 1024
 """Bytes that one script writes, if a segment has no more: about 10 ms of a node's work."""
 
-
 LetterRows = frozenset[tuple[int, int]]
 """Of each row: which segment, from 0, and which row of it, from 1."""
-
 
 Letters = Mapping[int, bytes]
 """The same for each segment, as `apply.lua` reads them."""
 
 
-class Errand(NamedTuple):
+class NodeSegment(NamedTuple):
     """What a node is to write of a segment."""
 
     number: int  # which segment of its chunk
@@ -42,8 +40,8 @@ class Errand(NamedTuple):
     lanes: array[int]  # which of these lie on the node
 
 
-class Refused(NamedTuple):
-    """A row that Redis refused."""
+class LaneRow(NamedTuple):
+    """A row of a lane that Redis refused."""
 
     at: tuple[int, int]  # which segment, and which row of it
     reason: bytes  # as Redis gave it
@@ -56,7 +54,7 @@ class NodeAnswer(NamedTuple):
 
     status: bytes  # how it ended
     stored: int = 0  # rows that are stored
-    refused: Sequence[Refused] = ()  # rows that Redis refused
+    refused: Sequence[LaneRow] = ()  # rows that Redis refused
     stopped: Sequence[bytes] = ()  # key and reason, where it stopped at a row
 
 
@@ -77,13 +75,13 @@ class LaneWriter:
             rows: that are letters already.
             most: how many may become letters yet.
         """
-        by_node: dict[Address, list[Errand]] = defaultdict(list)
+        by_node: dict[Address, list[NodeSegment]] = defaultdict(list)
         for number, segment in enumerate(segments):
             for address, lanes in self.lanes.by_node(segment.slots).items():
-                by_node[address].append(Errand(number, segment, lanes))
+                by_node[address].append(NodeSegment(number, segment, lanes))
         letters = _by_segment(rows)
 
-        def write_to(own: tuple[Address, list[Errand]]) -> list[NodeAnswer]:
+        def write_to(own: tuple[Address, list[NodeSegment]]) -> list[NodeAnswer]:
             """By scripts that are short, up to one that stops."""
             client, answers = self.lanes.session.nodes.connect(own[0]), []
             for some in _short(own[1]):
@@ -95,40 +93,40 @@ class LaneWriter:
         return list(chain.from_iterable(at_once(write_to, by_node.items())))
 
     def _run(
-        self, client: redis.Redis, errands: Sequence[Errand], letters: Letters, most: int
+        self, client: redis.Redis, segments: Sequence[NodeSegment], letters: Letters, most: int
     ) -> NodeAnswer:
         args: list[Any] = [*self.lanes.key_parts, self.fence, self.plan, most, FAULTS]
-        for number, segment, lanes in errands:
+        for number, segment, lanes in segments:
             slots = [segment.slots[lane] for lane in lanes]
             dues = array("I", map(self.seen.__getitem__, slots)).tobytes()
             indexes = array("H", [lane + 1 for lane in lanes]).tobytes()
             known = self.before.required(slots)
             args += [segment.payload, indexes, dues, *known, letters[number]]
-        keys = [self.lanes.of(errands[0].segment.slots[errands[0].lanes[0]])]
-        return _answer(self.lanes.session.run_on(client, self.script, keys, args), errands)
+        keys = [self.lanes.of(segments[0].segment.slots[segments[0].lanes[0]])]
+        return _answer(self.lanes.session.run_on(client, self.script, keys, args), segments)
 
 
-def _answer(found: Sequence[Any], errands: Sequence[Errand]) -> NodeAnswer:
+def _answer(found: Sequence[Any], segments: Sequence[NodeSegment]) -> NodeAnswer:
     if len(found) < 3:
         return NodeAnswer(found[0])
     status, stored, refused, *stopped = found
     rows = [
-        Refused((errands[errand].number, row), reason, key, texts)
-        for reason, key, errand, row, *texts in refused
+        LaneRow((segments[which].number, row), reason, key, texts)
+        for reason, key, which, row, *texts in refused
     ]
     return NodeAnswer(status, stored, rows, stopped)
 
 
-def _short(errands: Sequence[Errand]) -> Iterator[list[Errand]]:
-    """These errands, some at a time."""
-    some: list[Errand] = []
+def _short(segments: Sequence[NodeSegment]) -> Iterator[list[NodeSegment]]:
+    """These, some at a time."""
+    some: list[NodeSegment] = []
     size = 0
-    for errand in errands:
-        size += len(errand.segment.payload)
+    for one in segments:
+        size += len(one.segment.payload)
         if some and size > SHORT:
             yield some
-            some, size = [], len(errand.segment.payload)
-        some.append(errand)
+            some, size = [], len(one.segment.payload)
+        some.append(one)
     yield some
 
 

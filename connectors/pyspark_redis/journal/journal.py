@@ -100,15 +100,11 @@ class Journal:
                 (seconds, micros), *counts = pipe.execute()
             sizes = self._sizes(sink, dict(zip(found, counts, strict=True))) if fresh else {}
         now = seconds + micros / 1e6
-        staged = []
         with reading(key, DELETE):
-            for (attempt, stored), count in zip(found.items(), counts, strict=True):
-                about = json.loads(stored)
-                require_kinds(about, {"query": str, "epoch": int, "at": float})
-                age, size = max(0.0, now - about["at"]), sizes.get(attempt, 0)
-                one = Staged(text(attempt), about["query"], about["epoch"], count, age, size)
-                staged.append(one)
-        return staged
+            return [
+                _to_staged(text(attempt), json.loads(about), count, now, sizes.get(attempt, 0))
+                for (attempt, about), count in zip(found.items(), counts, strict=True)
+            ]
 
     def _sizes(self, sink: str, chunks: Mapping[Any, int]) -> dict[Any, int]:
         """The bytes of attempts, by how many chunks each has."""
@@ -134,6 +130,12 @@ class Journal:
 
     def _keys(self, sink: str, attempts: Iterable[str]) -> list[str]:
         return [*self.session.of_sink(sink), *(self.session.log(sink, one) for one in attempts)]
+
+
+def _to_staged(attempt: str, about: dict[str, Any], chunks: int, now: float, size: int) -> Staged:
+    require_kinds(about, {"query": str, "epoch": int, "at": float})
+    age = max(0.0, now - about["at"])
+    return Staged(attempt, about["query"], about["epoch"], chunks, age, size)
 
 
 def record_values(record: Record) -> list[Any]:
