@@ -28,18 +28,12 @@ from sparkonce.protocol import (
 class RedisStore:
     """See `sparkonce.store.Store`.
 
-    Args:
-        session: of the server.
-        dead_letter: option ``deadLetter``; None if a row that can't be stored stops the epoch.
-            Epochs that are decided keep to what was said then.
-        most: how many rows of an epoch it takes.
-
-    Attributes:
-        small_cost: up to this (`PlanDetail.cost`) one script publishes: < 20 ms of a blocked
-            server.
+    `dead_letter` and `most` are options ``deadLetter`` and ``maxBadRows``; epochs that are decided
+    keep to those of then.
     """
 
     small_cost = 48_000
+    """Up to this (`PlanDetail.cost`) one script publishes: < 20 ms of a blocked server."""
 
     def __init__(
         self,

@@ -23,7 +23,7 @@ from pyspark_redis.write.chunks import split_segments
 from pyspark_redis.write.delivery import RedisDelivery
 from sparkonce.codec import FORGET, reading
 from sparkonce.delivery import DecisionOver
-from sparkonce.errors import StoreUnreachable
+from sparkonce.errors import StoreRefused, StoreUnreachable
 from sparkonce.exactly_once.bad_rows import MaxBadRows
 from sparkonce.protocol import Manifest
 
@@ -40,14 +40,19 @@ class ClusterDelivery(RedisDelivery):
     ends_in_last_chunk = True
 
     session: ClusterSession
-    accepts_loss: bool
-    """Whatever lanes have lost of what came before: as option ``onLostCommit`` says."""
+    accepts_loss: bool  # whatever lanes have lost before, as option ``onLostCommit`` says
 
     def __init__(self, session: ClusterSession, manifest: Manifest, most: MaxBadRows) -> None:
         super().__init__(session, manifest, most)
         self.lanes = Lanes(session, manifest.sink)
         if manifest.chunks and "fence" not in manifest.notes:
-            raise refusals.decided_elsewhere(manifest)
+            raise StoreRefused(
+                f"Epoch {manifest.epoch} was decided on a single server, and can't be applied in a"
+                " cluster",
+                why="there the progress of an epoch lies beside the rows of each slot",
+                todo="run `sparkonce recover` on the server that it came from, before its keys are"
+                " moved",
+            )
         with reading(manifest.sink, FORGET):
             self.fence = int(manifest.notes.get("fence", 0))
         self.accepts_loss = bool(manifest.notes.get("accepts_loss", False))
@@ -198,12 +203,8 @@ class ClusterDelivery(RedisDelivery):
     ) -> None:
         """Note there that so many chunks are applied, and write letters, in one step.
 
-        Args:
-            applied: chunks.
-            about: the ordinal of the chunk with letters; its rows that were letters before, and
-                those that are now.
-            letters: to be written.
-            known: what all lanes have seen, at the end.
+        `about` is the ordinal of the chunk with letters, its rows that were letters before, and
+        those that are now; `known` at the end is what all lanes have seen.
         """
         manifest, (ordinal, before, now) = self.manifest, about
         keys = [

@@ -23,13 +23,9 @@ Fault = Callable[[str, int], SinkBehindCheckpoint]
 
 
 class ClusterStore:
-    """See `sparkonce.store.Store`. No step writes to two slots, so each lane has its own progress.
+    """See `RedisStore`, of which this is no kind: no step writes to two slots.
 
-    Args:
-        session: of the cluster.
-        dead_letter: option ``deadLetter``; None if a row that can't be stored stops the epoch.
-        most: how many rows of an epoch it takes.
-        on_lost_commit: option ``onLostCommit``.
+    So each lane has progress of its own; option ``onLostCommit`` says what is done about losses.
     """
 
     def __init__(
@@ -87,11 +83,7 @@ class ClusterStore:
             self._delivery(ledger.decision.manifest).learn()
 
     def prepare(self, manifest: Manifest) -> Manifest:
-        """See `Store.prepare`. Draws a fence, and sees that all lanes have what came before.
-
-        Raises:
-            SinkBehindCheckpoint: a node has lost what it had acknowledged.
-        """
+        """See `Store.prepare`. Draws a fence, and sees that no lane has lost what came before."""
         lanes = Lanes(self.session, manifest.sink)
         with self.session.asking("looking at the slots of the cluster"):
             accepts_loss, known = self._accepts_loss(manifest), lanes.known()

@@ -68,12 +68,9 @@ class LaneWriter:
         self.before = LaneProgress.nothing()  # what each must have seen before
 
     def write(self, segments: Sequence[Segment], rows: LetterRows, most: int) -> list[NodeAnswer]:
-        """Write a chunk; what the nodes answer for their lanes.
+        """Write a chunk, of which `rows` are letters already and so many (`most`) may become some.
 
-        Args:
-            segments: of the chunk.
-            rows: that are letters already.
-            most: how many may become letters yet.
+        Gives what the nodes answer for their lanes.
         """
         by_node: dict[Address, list[NodeSegment]] = defaultdict(list)
         for number, segment in enumerate(segments):

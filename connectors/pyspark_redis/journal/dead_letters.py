@@ -50,13 +50,9 @@ class DeadLetters:
         note: bytes,
         letters: Iterable[Sequence[str | bytes]],
     ) -> None:
-        """Write the letters of a chunk, unless they are there.
+        """Write the letters of a chunk, unless they are there, or its note is another one by now.
 
-        Args:
-            manifest: of the epoch.
-            ordinal: of the chunk in it.
-            note: of its rows; if it is another one by now, the letters are not these.
-            letters: of each the reason, the key, the row, and JSON of its base64.
+        Of each letter come the reason, the key, the row, and JSON of its base64.
         """
         part, seq = manifest.chunks[ordinal]
         about = [manifest.sink, manifest.epoch, part.partition, manifest.target]

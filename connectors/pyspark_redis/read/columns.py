@@ -58,14 +58,7 @@ Sample = Iterable[tuple[bytes, dict[str, list[Any]]]]
 
 
 class Columns:
-    """What is read of keys, and of that which lies under them.
-
-    Args:
-        schema: of the rows.
-        pattern: of the keys.
-        model: name of the model, whose `reader` asks for what is needed.
-        score: the column that has the score of a member.
-    """
+    """What is read of keys and of that which lies under them; `score` is the column of scores."""
 
     def __init__(self, schema: pa.Schema, pattern: KeyPattern, model: str, score: str) -> None:
         self.schema, self.pattern = schema, pattern

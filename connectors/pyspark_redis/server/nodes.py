@@ -54,9 +54,7 @@ class SlotRange(NamedTuple):
 class Nodes:
     """Which primary serves which slot; asked for when it is needed, and again once it is wrong.
 
-    Args:
-        seeds: some nodes of the cluster, by which the others are found.
-        connect: gives the client of a node; no other is asked by it.
+    By the `seeds` the other nodes are found; `connect` gives a client that asks one node alone.
     """
 
     def __init__(self, seeds: Sequence[Address], connect: Callable[[Address], redis.Redis]) -> None:

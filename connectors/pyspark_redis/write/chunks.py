@@ -42,6 +42,7 @@ TRUE, FALSE, NIL = b"\xc3", b"\xc2", b"\xc0"
 """Of MessagePack, https://github.com/msgpack/msgpack/blob/master/spec.md, as the lengths below."""
 
 LetterTexts = tuple[str, str, str, str]
+"""Reason, key, row and base64 of a letter."""
 
 
 def pack_rows(texts: Sequence[pa.BinaryArray], aside: Sequence[LetterTexts] = ()) -> bytes:
@@ -152,12 +153,7 @@ def split_segments(chunk: bytes) -> tuple[list[Segment], list[LetterTexts]]:
 
 
 def letter_texts(letter: Letter, longest: Callable[[int], int] = lambda _: LONGEST) -> LetterTexts:
-    """Reason, key, row and base64, as the stream of dead letters has them.
-
-    Args:
-        letter: of a row.
-        longest: how many bytes a row of so many may have, at most.
-    """
+    """As the stream of dead letters has it; `longest` says what a row of so many bytes may have."""
     reason, row, key, armored = letter
     size = len(row.encode())
     most = longest(size)

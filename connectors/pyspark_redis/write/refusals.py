@@ -8,7 +8,6 @@ from sparkonce.errors import (
     SinkBehindCheckpoint,
     StagedDataMissing,
     StoreLostData,
-    StoreRefused,
     StoreUnreachable,
 )
 from sparkonce.exactly_once import conflicts
@@ -45,15 +44,6 @@ def taken_back(epoch: int) -> StoreUnreachable:
         f"Progress of epoch {epoch} was taken back, by a failover or by another driver",
         why="replication is asynchronous: a replica may lack what was written last",
         todo="the epoch is applied again, and nothing is doubled",
-    )
-
-
-def decided_elsewhere(manifest: Manifest) -> StoreRefused:
-    """A decision was made on a single server, whose ledger lies in a cluster now."""
-    return StoreRefused(
-        f"Epoch {manifest.epoch} was decided on a single server, and can't be applied in a cluster",
-        why="there the progress of an epoch lies beside the rows of each slot",
-        todo="run `sparkonce recover` on the server that it came from, before its keys are moved",
     )
 
 
