@@ -1,9 +1,10 @@
 -- Library: applies the rows of a chunk, one after the other, by the writer of a model.
 -- `chunk` is what chunks.py packs: its keys, whether each column has nulls, the columns, and what the
--- plan's places name. `plan` is what detail.py stores; `plan.op_place` and the like are places in the
--- chunk, so `chunk[plan.op_place][row]` is true of a row that deletes.
+-- plan's places name. `plan` is what detail.py stores: `plan.change.is` is the write mode, and
+-- `plan.op_place` and the like are places in the chunk, so `chunk[plan.op_place][row]` is true of a row
+-- that deletes.
 
--- The models' writers by write mode. Each gives for chunk and plan a function `write(from, at)`, which
+-- The model's writers by write mode. Each gives for chunk and plan a function `write(from, at)`, which
 -- writes the rows behind row `from` up to `at.last`, and names in `at.row` the one that it is at; and,
 -- where a row takes several commands, `undo(at)`, which takes back what row `at.row` has changed.
 local writers = {}
