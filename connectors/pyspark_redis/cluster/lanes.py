@@ -24,11 +24,8 @@ from pyspark_redis.server.nodes import SLOTS, Address, ClusterSession, tags
 from pyspark_redis.server.session import PROBE
 from sparkonce.codec import reading
 
-SHORT = 2048
-"""Lanes that one script reads: about 6 ms of a node's work."""
-
-STEP = 100_000
-"""Up to which fences grow, by chance."""
+SHORT = 2048  # lanes that one script reads: about 6 ms of a node's work
+STEP = 100_000  # up to which fences grow, by chance
 
 LATE = 3_600_000
 """Milliseconds by which a script may come late that was sent before its sink was forgotten."""

@@ -28,8 +28,7 @@ SHORT = 256 * 1024
 LetterRows = frozenset[tuple[int, int]]
 """Of each row: which segment, from 0, and which row of it, from 1."""
 
-Letters = Mapping[int, bytes]
-"""The same for each segment, as `apply.lua` reads them."""
+Letters = Mapping[int, bytes]  # the same for each segment, as `apply.lua` reads them
 
 
 class NodeSegment(NamedTuple):

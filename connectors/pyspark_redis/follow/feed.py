@@ -24,14 +24,9 @@ log = logging.getLogger("sparkonce")
 
 READING = "reading a stream"
 
-BLOCK = 4 * 1024 * 1024
-"""Bytes of replies that a batch is made of."""
-
-PAGE = 1000
-"""Most entries that are asked for at once: about a millisecond of the server's time."""
-
-LARGE = 50_000
-"""Entries that are worth several splits."""
+BLOCK = 4 * 1024 * 1024  # bytes of replies that a batch is made of
+PAGE = 1000  # most entries that are asked for at once: about a millisecond of the server's time
+LARGE = 50_000  # entries that are worth several splits
 
 
 @dataclass(frozen=True)

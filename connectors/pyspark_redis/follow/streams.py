@@ -69,8 +69,7 @@ class Look:
         return Mark(_right_before(self.first), self.end.added - self.length)
 
 
-NOTHING = Look(Mark(), None, 0, "0-0")
-"""What is said of a stream that is not there."""
+NOTHING = Look(Mark(), None, 0, "0-0")  # what is said of a stream that is not there
 
 
 def before(one: str, other: str) -> bool:

@@ -17,8 +17,7 @@ from pyspark_redis.server.session import RedisSession
 from sparkonce.letterbox import Kind, StoredLetter, armored, kinds, moment, readable
 from sparkonce.protocol import Manifest
 
-PAGE = 500
-"""Letters that one answer holds."""
+PAGE = 500  # letters that one answer holds
 
 
 @dataclass(frozen=True)

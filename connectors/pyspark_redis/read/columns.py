@@ -33,14 +33,9 @@ from sparkonce.values.text import to_text
 
 log = logging.getLogger("sparkonce")
 
-WHOLE_VALUE = "value"
-"""The column that, alone, is the whole value, whatever that is."""
-
-SAMPLE = 1000
-"""Keys by which types are guessed."""
-
-ASKED = 20
-"""Keys of a sample that are asked for at once."""
+WHOLE_VALUE = "value"  # the column that, alone, is the whole value, whatever that is
+SAMPLE = 1000  # keys by which types are guessed
+ASKED = 20  # keys of a sample that are asked for at once
 
 GUESSES = (
     pa.bool_(),
@@ -53,8 +48,7 @@ GUESSES = (
 )
 """The first is taken whose values have just these texts; else it is binary."""
 
-Sample = Iterable[tuple[bytes, dict[str, list[Any]]]]
-"""Keys, and the values of each by columns."""
+Sample = Iterable[tuple[bytes, dict[str, list[Any]]]]  # keys, and the values of each by columns
 
 
 class Columns:

@@ -20,8 +20,7 @@ from sparkonce.options import Options
 from sparkonce.reading import Compare, Filters, OneOf
 from sparkonce.values.spark_types import spark_type
 
-WHOLE = "_key"
-"""The column of a key as it is."""
+WHOLE = "_key"  # the column of a key as it is
 
 PATTERN = re.compile(r"[*?\[]")
 

@@ -13,19 +13,16 @@ from sparkonce.errors import ValueUnreadable
 VALUE, SCORE, ENTRY = "\0value", "\0score", "_id"
 """Columns of rows: a key's or an element's one value, a member's score, the id of an entry."""
 
-BEGIN = b"-"
-"""Where a key is read from at first."""
+BEGIN = b"-"  # where a key is read from at first
 
 LAST = b"%d-%d" % (2**64 - 1, 2**64 - 1)
 """The id behind which there is none; the server refuses to be asked for more."""
 
-PAGE = 1000
-"""Entries of a stream that are asked for at a time."""
+PAGE = 1000  # entries of a stream that are asked for at a time
 
 
 Keys = Sequence[bytes]
-Rest = Iterator[tuple[bytes, bytes]]
-"""Keys under which there is more, and where to go on."""
+Rest = Iterator[tuple[bytes, bytes]]  # keys under which there is more, and where to go on
 
 
 class KeyRows:

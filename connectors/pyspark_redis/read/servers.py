@@ -18,17 +18,13 @@ from pyspark_redis.target.keys import is_own
 
 READING = "reading keys"
 
-SCANNED = b"1000"
-"""Keys that the server looks at for one reply: about a millisecond of its time."""
+SCANNED = b"1000"  # keys that the server looks at for one reply: about a millisecond of its time
 
 FEWEST = 2
 """Splits of one server, which does one thing at a time: each of them scans all of its keys."""
 
-LARGEST = 2_000_000
-"""Keys of a split: a task holds the names of all of them."""
-
-Ranges = tuple[tuple[int, int], ...]
-"""Slots, from each first one to each last one."""
+LARGEST = 2_000_000  # keys of a split: a task holds the names of all of them
+Ranges = tuple[tuple[int, int], ...]  # slots, from each first one to each last one
 
 ALL: Ranges = ((0, SLOTS - 1),)
 

@@ -22,14 +22,12 @@ from sparkonce.reading import Scan
 
 log = logging.getLogger("sparkonce")
 
-AT_ONCE = 500
-"""Keys that are asked for at once, if what lies under them is small."""
+AT_ONCE = 500  # keys that are asked for at once, if what lies under them is small
 
 BLOCK = 4 * 1024 * 1024
 """Bytes of replies that are asked for at once, by what those before had; and of a batch."""
 
-ROWS = 10_000
-"""Rows of a batch."""
+ROWS = 10_000  # rows of a batch
 
 ELEMENTS = 20_000
 """Most elements that are asked for at once, of several keys: some milliseconds of the server.

@@ -18,8 +18,7 @@ from sparkonce.errors import OptionError
 from sparkonce.options import password
 from sparkonce.urls import login
 
-PROTOCOL = 2
-"""RESP2, which every server and proxy speaks; RESP3 is tested, and brings nothing here."""
+PROTOCOL = 2  # RESP2, which every server and proxy speaks; RESP3 is tested, and brings nothing here
 
 TLS = {"tlsCaFile": "ssl_ca_certs", "tlsCertFile": "ssl_certfile", "tlsKeyFile": "ssl_keyfile"}
 

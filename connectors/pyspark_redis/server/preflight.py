@@ -17,11 +17,8 @@ SOME = (
     " console has that setting"
 )
 
-LEAST = 1024 * 1024
-"""The least value that the server takes for each of `BOUNDS`, in bytes."""
-
-OVERHEAD = 64 * 1024
-"""Bytes of a request that are left for all that is not payload."""
+LEAST = 1024 * 1024  # the least value that the server takes for each of `BOUNDS`, in bytes
+OVERHEAD = 64 * 1024  # bytes of a request that are left for all that is not payload
 
 BOUNDS = ("proto-max-bulk-len", "client-query-buffer-limit")
 """Settings that bound what one request may hold. Beyond them the server hangs up."""

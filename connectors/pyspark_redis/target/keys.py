@@ -24,8 +24,7 @@ from sparkonce.values.text import to_text
 if TYPE_CHECKING:
     import redis
 
-PREFIX = r"[A-Za-z0-9._-]{1,64}"
-"""What option ``keyPrefix`` may be."""
+PREFIX = r"[A-Za-z0-9._-]{1,64}"  # what option ``keyPrefix`` may be
 
 OWN = (
     rf"\{{{PREFIX}\}}:(?:names|decided|open|probe|(?:record|staged|log|letters|lanes|lettered):.*)"
@@ -35,8 +34,7 @@ OWN = (
 
 _OWN = re.compile(OWN.encode(), re.DOTALL)
 
-SCANNED = 1000
-"""Keys that the server looks through for one answer, and may delete in one step."""
+SCANNED = 1000  # keys that the server looks through for one answer, and may delete in one step
 
 
 @dataclass(frozen=True)

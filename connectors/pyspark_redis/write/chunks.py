@@ -32,8 +32,7 @@ from sparkonce.values import from_json, letters
 from sparkonce.values.letters import Letter
 from sparkonce.values.rows import all_bytes
 
-SEGMENTS = 24
-"""Of a chunk: their borders are those of 1, 2, 3, 4, 6, 8 or 12 primaries alike."""
+SEGMENTS = 24  # of a chunk: their borders are those of 1, 2, 3, 4, 6, 8 or 12 primaries alike
 
 LONGEST = 64 * 1024 * 1024
 """Bytes of a row that a dead letter has whole, where the server takes so many."""
@@ -41,8 +40,7 @@ LONGEST = 64 * 1024 * 1024
 TRUE, FALSE, NIL = b"\xc3", b"\xc2", b"\xc0"
 """Of MessagePack, https://github.com/msgpack/msgpack/blob/master/spec.md, as the lengths below."""
 
-LetterTexts = tuple[str, str, str, str]
-"""Reason, key, row and base64 of a letter."""
+LetterTexts = tuple[str, str, str, str]  # reason, key, row and base64 of a letter
 
 
 def pack_rows(texts: Sequence[pa.BinaryArray], aside: Sequence[LetterTexts] = ()) -> bytes:

@@ -20,17 +20,13 @@ from sparkonce.values import spark_types
 if TYPE_CHECKING:
     from sparkonce.options import Options
 
-FIRST = 3
-"""Place of the first column in a chunk, as Lua counts: behind keys and `has_nulls`."""
-
-PACKED = 128
-"""Fields up to which Redis 7 packs a hash (hash-max-listpack-entries)."""
+FIRST = 3  # place of the first column in a chunk, as Lua counts: behind keys and `has_nulls`
+PACKED = 128  # fields up to which Redis 7 packs a hash (hash-max-listpack-entries)
 
 OF_LUA = ("width", "score_place", "op_place", "expiry_place", "letters_place", "order")
 """What is stored for Lua alone, beside the fields of `PlanDetail`: most are places in a chunk."""
 
-JOINED = "\0"
-"""What stands for a column that is JSON of several; no column has that name."""
+JOINED = "\0"  # what stands for a column that is JSON of several; no column has that name
 
 
 @dataclass(frozen=True)

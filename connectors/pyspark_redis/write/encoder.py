@@ -24,11 +24,8 @@ from sparkonce.values import letters
 from sparkonce.values.letters import Letter
 from sparkonce.values.rows import null_key, shown, shown_value, sorted_out
 
-WHOLE = 2**53
-"""Up to it a double, which a score is, holds every whole number."""
-
-LATEST = 10**15
-"""Milliseconds beyond which the server may refuse an expiry."""
+WHOLE = 2**53  # up to it a double, which a score is, holds every whole number
+LATEST = 10**15  # milliseconds beyond which the server may refuse an expiry
 
 
 class ChunkEncoder:
