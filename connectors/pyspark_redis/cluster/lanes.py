@@ -133,15 +133,19 @@ class Lanes:
         """By what scripts make such keys of tags."""
         return [f"{self.session.prefix}:", self.sink]
 
-    def states(self, slots: Sequence[int]) -> Iterator[NodeProgress]:
+    def states(self, slots: Sequence[int]) -> list[NodeProgress]:
         """What these lanes have seen, node by node."""
+        found = self._run(scripts.lane_states(), slots)
+        return [NodeProgress(own, *(array("d", text) for text in seen)) for own, seen in found]
 
-        def read(client: redis.Redis, own: Sequence[int]) -> NodeProgress:
-            given = [*self.key_parts, _tags(own)]
-            found = self.session.run_on(client, scripts.lane_states(), [self.of(own[0])], given)
-            return NodeProgress(own, *(array("d", text) for text in found))
+    def _run(self, script: str, slots: Sequence[int], *given: Any) -> list[tuple[Any, Any]]:
+        """Run a script of `lane.lua` on the nodes of lanes; the answer for each some of these."""
 
-        return self.each_node(slots, read)
+        def run(client: redis.Redis, own: Sequence[int]) -> tuple[Sequence[int], Any]:
+            args = [*self.key_parts, " ".join(map(tags().__getitem__, own)), *given]
+            return own, self.session.run_on(client, script, [self.of(own[0])], args)
+
+        return self._each_node(slots, run)
 
     def make_safe(self, slots: Sequence[int]) -> None:
         """See that what was written to the nodes of these lanes is as safe as was asked."""
@@ -150,7 +154,7 @@ class Lanes:
             def probe(client: redis.Redis, own: Sequence[int]) -> None:
                 self.session.run_durably_on(client, PROBE, [f"{self.of(own[0])}:probe"], [])
 
-            list(self.each_node(slots, probe))
+            self._each_node(slots, probe)
 
     def drop(self, record: str, stamp: str) -> None:
         """Forget all, before the record of a sink is taken away that has this stamp.
@@ -164,25 +168,19 @@ class Lanes:
         fence = int(max(chain(known.fences, seen.fences)))
         if fence and not self.session.run(scripts.bury(), own, [stamp, fence]):
             return
-
-        def expire(client: redis.Redis, slots: Sequence[int]) -> None:
-            given = [*self.key_parts, _tags(slots), fence, LATE]
-            self.session.run_on(client, scripts.expire_lanes(), [self.of(slots[0])], given)
-
-        list(self.each_node(seen.slots, expire))
+        self._run(scripts.expire_lanes(), seen.slots, fence, LATE)
         self.session.run(scripts.forget(), [*own, self.letters], [stamp, 2 * LATE])
 
-    def each_node(
+    def _each_node(
         self, slots: Sequence[int], do: Callable[[redis.Redis, Sequence[int]], T]
-    ) -> Iterator[T]:
+    ) -> list[T]:
         """Do something with the lanes of each node, at once, and with not too many in one step."""
 
-        def on_node(address: Address, lanes: Sequence[int]) -> list[T]:
-            client, own = self.session.nodes.connect(address), [slots[lane] for lane in lanes]
+        def on_node(node: tuple[Address, array[int]]) -> list[T]:
+            client, own = self.session.nodes.connect(node[0]), [slots[lane] for lane in node[1]]
             return [do(client, own[at : at + SHORT]) for at in range(0, len(own), SHORT)]
 
-        answers = at_once(lambda own: on_node(*own), self.by_node(slots).items())
-        return chain.from_iterable(answers)
+        return [*chain.from_iterable(at_once(on_node, self.by_node(slots).items()))]
 
     def by_node(self, slots: Sequence[int]) -> dict[Address, array[int]]:
         """For each node, which of these slots, which are in order, it serves."""
@@ -196,14 +194,10 @@ class Lanes:
         return found
 
 
-def at_once(do: Callable[[S], T], each: Iterable[S]) -> Iterator[T]:
-    """Do something with each, at the same time; all are done when the first result comes."""
+def at_once(do: Callable[[S], T], each: Iterable[S]) -> list[T]:
+    """Do something with each, at the same time."""
     items = list(each)
     if len(items) < 2:
-        return iter([do(one) for one in items])
+        return [do(one) for one in items]
     with ThreadPoolExecutor(len(items)) as pool:
-        return iter(list(pool.map(do, items)))
-
-
-def _tags(slots: Sequence[int]) -> str:
-    return " ".join(map(tags().__getitem__, slots))
+        return list(pool.map(do, items))

@@ -41,11 +41,6 @@ class ControlColumns:
     expiry: str | None = None  # when its key expires
     expires_at: bool = False  # whether that is an instant, and not a time from now
 
-    @property
-    def unwritten(self) -> set[str | None]:
-        """Columns that are no part of what is written."""
-        return {self.op, self.score, self.expiry}
-
     @classmethod
     def parse(cls, options: Options, schema: pa.Schema) -> ControlColumns:
         """The columns that options name; OptionError where one is not there, or of no fit type."""

@@ -50,7 +50,8 @@ class Model:
         checks.refuse(self._strangers(options))
         key = parse_key(options["key"], schema)
         controls = ControlColumns.parse(options, schema)
-        free = [field for field in schema if field.name not in controls.unwritten]
+        unwritten = controls.op, controls.score, controls.expiry
+        free = [field for field in schema if field.name not in unwritten]
         beside = [field for field in free if field.name not in key.columns]
         does = change.parse(
             options, schema, key.columns, lambda: self._added(beside), usual=self.changes[0]
