@@ -10,9 +10,8 @@ from pyspark_mysql.follow.table import followed
 from pyspark_mysql.journal import tables
 from pyspark_mysql.journal.dead_letters import DeadLetters
 from pyspark_mysql.options import FOLLOWING, OPTIONS, READING
-from pyspark_mysql.read.described import described
-from pyspark_mysql.read.relation import relation
-from pyspark_mysql.read.source import MySqlSource, columns_named
+from pyspark_mysql.read.columns import described
+from pyspark_mysql.read.source import MySqlSource, columns_named, relation
 from pyspark_mysql.server import address
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.failures import translated, translated_read

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from pyspark_mysql.binlog.gtids import is_gtids, is_one
+from pyspark_mysql.binlog.gtids import is_gtid, is_gtids
 from pyspark_mysql.follow.changes import OP
-from pyspark_mysql.read.relation import Subquery, subquery
+from pyspark_mysql.read.source import Subquery, subquery
 from pyspark_mysql.server import address
 from pyspark_mysql.server.literals import NAME, NAME_RULE
 from pyspark_mysql.write.plan import MODES
@@ -71,7 +71,7 @@ def transactions(text: str) -> frozenset[str]:
         ValueError: one is none.
     """
     found = frozenset("".join(text.split()).lower().split(","))
-    if not all(map(is_one, found)):
+    if not all(map(is_gtid, found)):
         raise ValueError("GTIDs with commas between, as the error names them: no ranges")
     return found
 

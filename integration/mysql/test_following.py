@@ -389,7 +389,7 @@ def test_a_snapshot_is_not_passed_over_a_statement(mysql: Cursor, url: str, tabl
 def test_a_transaction_larger_than_memory_waits_on_disk(
     mysql: Cursor, url: str, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pyspark_mysql.binlog.spool.IN_MEMORY", 5000)
+    monkeypatch.setattr("pyspark_mysql.binlog.reader.IN_MEMORY", 5000)
     made = feed(url, table)
     begin = made.begin()
     for first in (0, 2000):

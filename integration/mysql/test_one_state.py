@@ -12,7 +12,7 @@ import pytest
 from integration.support.mysql_reading import source
 from integration.support.servers.mysql import MySqlProcess, connect
 
-from pyspark_mysql.read import ranges, snapshot
+from pyspark_mysql.read import one_state, ranges
 from sparkonce.errors import SnapshotBroken, StoreRefused
 
 LOGGED = ("--log-bin=log", "--server-id=7", "--binlog-format=ROW")
@@ -203,7 +203,7 @@ def test_a_split_is_the_state_that_was_looked_at(logging_server: MySqlProcess) -
     """Rows that are written between the look and the statement are not read."""
     with filled(logging_server) as run:
         _, made = source(logging_server.url, None, dbtable="t")
-        with made.session.connected() as live, snapshot.held(live, "", demanded=False):
+        with made.session.connected() as live, one_state.held(live, "", demanded=False):
             run("DELETE FROM t")
             assert live.run("SELECT COUNT(*) FROM t") == ((ROWS,),)
         assert made.session.run("SELECT COUNT(*) FROM t") == ((0,),)

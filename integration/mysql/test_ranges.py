@@ -12,7 +12,7 @@ from integration.support.mysql_reading import source
 from pymysql.cursors import Cursor
 
 from pyspark_mysql.follow import snapshot
-from pyspark_mysql.follow.snapshot import Piece
+from pyspark_mysql.follow.snapshot import SnapshotPiece
 from pyspark_mysql.follow.table import followed
 from pyspark_mysql.read import ranges
 from sparkonce.errors import OptionError, ValueUnreadable
@@ -91,18 +91,17 @@ def test_each_row_lies_in_one_split_whatever_the_key(
 def _check_pieces(made: Any, table: str, stored: list[int], column: str) -> None:
     """All pieces of a snapshot, and each next one up to so many rows, have each row once."""
     at = followed(made.session, (made.session.database, table))
-    pieces = [*snapshot.pieces(made.session, at, Piece(""), 5)]
+    pieces = [*snapshot.pieces(made.session, at, SnapshotPiece(""), 5)]
     low: int | None = None
-    steps = list[Piece]()
+    steps = list[SnapshotPiece]()
     while (high := snapshot.next_border(made.session, at, low, 40)) is not None and high != low:
-        steps.append(Piece("", low, high))
+        steps.append(SnapshotPiece("", low, high))
         low = high
-    steps.append(Piece("", low))
+    steps.append(SnapshotPiece("", low))
     for each in (pieces, steps):
         found = list[int]()
         for piece in each:
-            first = snapshot._divided(at)
-            where = snapshot._condition(first, piece) if first else ""
+            where = snapshot._condition(snapshot._divided(at), piece)
             found += [one for (one,) in made.session.run(f"SELECT id FROM {at.relation}{where}")]
         assert sorted(found) == stored, (column, each)
 

@@ -11,8 +11,8 @@ from integration.support.servers.mysql import connect
 from pymysql.cursors import Cursor
 
 from pyspark_mysql.read import ranges
-from pyspark_mysql.read.described import _described, described
-from pyspark_mysql.read.relation import relation
+from pyspark_mysql.read.columns import _described, described
+from pyspark_mysql.read.source import relation
 from sparkonce.errors import OptionError, SparkonceError, StoreRefused
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_mysql.binlog.log import Log
-from pyspark_mysql.binlog.packets import HEADER, Event
-from pyspark_mysql.binlog.transactions import Everything
+from pyspark_mysql.binlog.events import HEADER, Event
+from pyspark_mysql.binlog.gtids import GtidRange
+from pyspark_mysql.binlog.reader import BinlogReader
 from sparkonce.errors import StoreRefused
 
 
@@ -16,7 +16,7 @@ def event(kind: int, flags: int = 0) -> Event:
 
 
 def test_an_event_of_an_unknown_type_is_refused_but_one_that_may_be_ignored() -> None:
-    found = Log(("d", "t"), Everything(), (), mariadb=False)
+    found = BinlogReader(("d", "t"), GtidRange(), (), mariadb=False)
     assert [*found.steps([event(200, flags=0x80), event(29), event(161)])] == []
     with pytest.raises(StoreRefused, match="has an event of type 200"):
         [*found.steps([event(200)])]

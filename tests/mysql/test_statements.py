@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_mysql.binlog.headers import Query
+from pyspark_mysql.binlog.events import LoggedStatement
 from pyspark_mysql.binlog.statements import ANSI_QUOTES, MSSQL, NO_BACKSLASH_ESCAPES, Effect, effect
 
 T = ("shop", "orders")
@@ -138,7 +138,7 @@ def found(
     text: str | bytes, default: str = "shop", table: tuple[str, str] = T, **more: int
 ) -> Effect:
     data = text if isinstance(text, bytes) else text.encode()
-    return effect(Query(default, data, **more), table, mariadb=True)
+    return effect(LoggedStatement(default, data, **more), table, mariadb=True)
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,92 @@
-"""What texts of GTIDs stand for: sets of MySQL's, or positions of MariaDB's."""
+"""GTIDs, the names of transactions: one, all that were read or executed, and those in between.
+
+MySQL has sets, ``uuid:1-5:8,uuid:tag:1-3``. MariaDB has positions: the last transaction of each
+domain, ``domain-server-number``. See
+https://dev.mysql.com/doc/refman/8.4/en/replication-gtids-concepts.html and
+https://mariadb.com/docs/server/ha-and-performance/standard-replication/gtid.
+"""
 
 from __future__ import annotations
 
 import re
+import struct
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import NamedTuple, Protocol, TypeAlias
+from uuid import UUID
 
-from pyspark_mysql.binlog.positions import GtidPosition
-from pyspark_mysql.binlog.sets import GtidSet
-from pyspark_mysql.binlog.transactions import Gtids
+UUID_FORM = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+SOURCE_FORM = rf"{UUID_FORM}((:[a-z_]\w*)?:\d+(-\d+)?)+"
+SET_FORM, SPAN_FORM = re.compile(rf"{SOURCE_FORM}(,{SOURCE_FORM})*", re.I), r":(\d+)-(\d+)"
+POSITION_FORM = re.compile(r"\d+-\d+-\d+(,\d+-\d+-\d+)*")
+NO_GTID = "0-0-0"
 
-FORM = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-SOURCE = rf"{FORM}((:[a-z_]\w*)?:\d+(-\d+)?)+"
-SET, SPAN = re.compile(rf"{SOURCE}(,{SOURCE})*", re.I), re.compile(r":(\d+)-(\d+)")
-POSITION = re.compile(r"\d+-\d+-\d+(,\d+-\d+-\d+)*")
+
+@lru_cache
+def _source_text(uuid: bytes, tag: str) -> str:
+    return f"{UUID(bytes=uuid)}:{tag}" if tag else str(UUID(bytes=uuid))
+
+
+class TaggedGtid(NamedTuple):
+    """A transaction of MySQL's; most have no tag."""
+
+    uuid: bytes
+    tag: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{_source_text(self.uuid, self.tag)}:{self.number}"
+
+
+class DomainGtid(NamedTuple):
+    """A transaction of MariaDB's."""
+
+    domain: int
+    server: int
+    number: int
+
+    def __str__(self) -> str:
+        return "-".join(map(str, self))
+
+
+Gtid: TypeAlias = TaggedGtid | DomainGtid
+
+
+class GtidRange:
+    """Transactions that are to be read, each of which the log has once: here all, no end."""
+
+    is_complete: bool = False
+
+    def contains(self, gtid: Gtid) -> bool:  # noqa: ARG002 (any)
+        """Whether a transaction is one of them."""
+        return True
+
+    def advance(self, gtid: Gtid) -> None:
+        """Count one of them as read."""
+
+    def missing(self) -> str:
+        """Those that were not read; empty if all were."""
+        return ""
+
+    def reached(self) -> str:
+        """All that is read by now, and all that was read before."""
+        return ""
+
+
+class Gtids(Protocol):
+    """Transactions that were read, or that a server has."""
+
+    def lacks(self, other: str) -> str:
+        """Those of the others that are none of these; empty if there are none."""
+
+    def joined(self, other: str) -> str:
+        """These and the others."""
+
+    def up_to(self, end: str) -> GtidRange:
+        """What lies between these and `end`."""
+
+    def count_up_to(self, end: str) -> int:
+        """How many those are, where numbers are given one after the other."""
 
 
 def gtids(text: str, *, mariadb: bool) -> Gtids:
@@ -21,17 +96,265 @@ def gtids(text: str, *, mariadb: bool) -> Gtids:
 
 def is_gtids(text: str) -> bool:
     """Whether a text is a set, or a position."""
-    return is_of(text, mariadb=False) or is_of(text, mariadb=True)
+    return is_written_by(text, mariadb=False) or is_written_by(text, mariadb=True)
 
 
-def is_of(text: str, *, mariadb: bool) -> bool:
+def is_written_by(text: str, *, mariadb: bool) -> bool:
     """Whether a text is what such a server writes; an empty one is of both."""
     if mariadb or not text:
-        return not text or bool(POSITION.fullmatch(text))
-    spans = ((int(low), int(high)) for low, high in SPAN.findall(text))
-    return bool(SET.fullmatch(text)) and all(low <= high for low, high in spans)
+        return not text or bool(POSITION_FORM.fullmatch(text))
+    spans = ((int(low), int(high)) for low, high in re.findall(SPAN_FORM, text))
+    return bool(SET_FORM.fullmatch(text)) and all(low <= high for low, high in spans)
 
 
-def is_one(text: str) -> bool:
+def is_gtid(text: str) -> bool:
     """Whether a text names one transaction."""
-    return bool(re.fullmatch(rf"{FORM}(:[a-z_]\w*)?:\d+|\d+-\d+-\d+", text))
+    return bool(re.fullmatch(rf"{UUID_FORM}(:[a-z_]\w*)?:\d+|\d+-\d+-\d+", text))
+
+
+Source = tuple[bytes, str]  # a server's UUID, and the tag that a transaction may have (MySQL 8.3)
+Span = tuple[int, int]  # numbers from a first one up to another, which is not among them
+
+
+class GtidSet:
+    """A set of MySQL's: by source, numbers in sorted spans."""
+
+    def __init__(self, text: str = "") -> None:
+        self.spans: dict[Source, list[Span]] = {}
+        for part in filter(None, re.sub(r"\s", "", text).split(",")):
+            uuid, *rest = part.split(":")
+            tag = ""
+            for one in rest:
+                if not one[0].isdigit():
+                    tag = one.lower()
+                    continue
+                low, _, high = one.partition("-")
+                self._join((UUID(uuid).bytes, tag), (int(low), int(high or low) + 1))
+
+    def __str__(self) -> str:
+        return ",".join(
+            ":".join([_source_text(*one), *map(_span_text, spans)])
+            for one, spans in sorted(self.spans.items())
+        )
+
+    def lacks(self, other: str) -> str:
+        """See `Gtids.lacks`."""
+        return str(self._lacks(GtidSet(other)))
+
+    def joined(self, other: str) -> str:
+        """See `Gtids.joined`."""
+        both = GtidSet(other)
+        for source, spans in self.spans.items():
+            for span in spans:
+                both._join(source, span)
+        return str(both)
+
+    def common(self, other: str) -> str:
+        """Those of these that are among the others, too."""
+        return str(GtidSet(other)._lacks(self)._lacks(self))
+
+    def up_to(self, end: str) -> GtidRange:
+        """See `Gtids.up_to`."""
+        return _SetRange(self, self._lacks(GtidSet(end)))
+
+    def count_up_to(self, end: str) -> int:
+        """See `Gtids.count_up_to`."""
+        return len(self._lacks(GtidSet(end)))
+
+    def has(self, gtid: TaggedGtid) -> bool:
+        """Whether a transaction is one of these."""
+        spans = self.spans.get((gtid.uuid, gtid.tag), ())
+        return any(low <= gtid.number < high for low, high in spans)
+
+    def add(self, gtid: TaggedGtid) -> None:
+        """Make a transaction one of these."""
+        self._join((gtid.uuid, gtid.tag), (gtid.number, gtid.number + 1))
+
+    def __len__(self) -> int:
+        return sum(high - low for spans in self.spans.values() for low, high in spans)
+
+    def encoded(self) -> bytes:
+        """As COM_BINLOG_DUMP_GTID has it: `Gtid_set::encode` in MySQL's rpl_gtid_set.cc."""
+        # 8 bytes: how many sources; of each 16 bytes of UUID and 8 of how many spans, of each span
+        # 8 and 8. Since 8.3 sets with tags have another form: the lowest and the highest of the
+        # first 8 bytes are 1, and behind the UUID stand twice the tag's length, in a byte, and it.
+        tagged = any(tag for _, tag in self.spans)
+        count = len(self.spans)
+        parts = [struct.pack("<Q", 1 << 56 | count << 8 | 1 if tagged else count)]
+        for (uuid, tag), spans in sorted(self.spans.items()):
+            parts += [uuid, bytes([len(tag) << 1]) + tag.encode() if tagged else b""]
+            parts += [struct.pack("<Q", len(spans)), *(struct.pack("<QQ", *one) for one in spans)]
+        return b"".join(parts)
+
+    def _lacks(self, other: GtidSet) -> GtidSet:
+        found = GtidSet()
+        for source, spans in other.spans.items():
+            if left := [*_cut(spans, self.spans.get(source, []))]:
+                found.spans[source] = left
+        return found
+
+    def _join(self, source: Source, span: Span) -> None:
+        spans = self.spans.setdefault(source, [])
+        if spans and spans[-1][1] == span[0]:  # almost always: transactions come in their order
+            spans[-1] = (spans[-1][0], span[1])
+            return
+        merged = list[Span]()
+        for low, high in sorted([*spans, span]):
+            if merged and low <= merged[-1][1]:
+                merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
+            else:
+                merged.append((low, high))
+        self.spans[source] = merged
+
+
+class _SetRange(GtidRange):
+    def __init__(self, before: GtidSet, wanted: GtidSet) -> None:
+        self._before, self._wanted, self._read = before, wanted, GtidSet()
+        self._left = len(wanted)
+        self.is_complete = not self._left
+
+    def contains(self, gtid: Gtid) -> bool:
+        return isinstance(gtid, TaggedGtid) and self._wanted.has(gtid)
+
+    def advance(self, gtid: Gtid) -> None:
+        if isinstance(gtid, TaggedGtid):
+            self._read.add(gtid)
+            self._left -= 1
+            self.is_complete = not self._left
+
+    def missing(self) -> str:
+        return self._read.lacks(str(self._wanted))
+
+    def reached(self) -> str:
+        return self._before.joined(str(self._read))
+
+
+def _span_text(span: Span) -> str:
+    low, high = span
+    return f"{low}-{high - 1}" if high - low > 1 else str(low)
+
+
+def _cut(spans: list[Span], others: list[Span]) -> Iterator[Span]:
+    """What is left of spans without others; both are sorted."""
+    for low, high in spans:
+        at = low
+        for begin, end in others:
+            if end <= at or begin >= high:
+                continue
+            if begin > at:
+                yield at, begin
+            at = max(at, end)
+        if at < high:
+            yield at, high
+
+
+class GtidPosition:
+    """A position of MariaDB's: the last transaction of each domain."""
+
+    def __init__(self, text: str = "") -> None:
+        parts = (one.strip() for one in text.split(","))
+        self.last = {int(one.split("-")[0]): one for one in parts if one}
+
+    def __str__(self) -> str:
+        return position_text(self.last)
+
+    def lacks(self, other: str) -> str:
+        """See `Gtids.lacks`. Where in a domain the other is further on."""
+        last = GtidPosition(other).last
+        return position_text({domain: last[domain] for domain in last if self._ahead(last, domain)})
+
+    def joined(self, other: str) -> str:
+        """See `Gtids.joined`."""
+        return position_text(self.last | GtidPosition(self.lacks(other)).last)
+
+    def count_up_to(self, end: str) -> int:
+        """See `Gtids.count_up_to`."""
+        last = GtidPosition(end).last
+        return sum(self._ahead(last, domain) for domain in last)
+
+    def up_to(self, end: str) -> GtidRange:
+        """See `Gtids.up_to`."""
+        return _PositionRange(self, GtidPosition(end))
+
+    def _ahead(self, last: Mapping[int, str], domain: int) -> int:
+        return max(0, _number(last[domain]) - _number(self.last.get(domain, NO_GTID)))
+
+
+class _PositionRange(GtidRange):
+    """The server sends what lies behind a position; a domain ends with its last transaction.
+
+    That one is looked for as it is: without ``gtid_strict_mode`` numbers may come in any order.
+    """
+
+    def __init__(self, before: GtidPosition, end: GtidPosition) -> None:
+        self._at = {**before.last}
+        self._left = {
+            domain: one for domain, one in end.last.items() if before.last.get(domain) != one
+        }
+        self.is_complete = not self._left
+
+    def contains(self, gtid: Gtid) -> bool:
+        return isinstance(gtid, DomainGtid) and gtid.domain in self._left
+
+    def advance(self, gtid: Gtid) -> None:
+        if isinstance(gtid, DomainGtid):
+            self._at[gtid.domain] = str(gtid)
+            if self._left[gtid.domain] == str(gtid):
+                del self._left[gtid.domain]
+            self.is_complete = not self._left
+
+    def missing(self) -> str:
+        return position_text(self._left)
+
+    def reached(self) -> str:
+        return position_text(self._at)
+
+
+def position_text(last: Mapping[int, str]) -> str:
+    """A position as MariaDB writes it, from the last transaction of each domain."""
+    return ",".join(one for _, one in sorted(last.items()))
+
+
+def never_had(state: str, position: str) -> str:
+    """Where a position is further on than a MariaDB has ever been, by the number of each server.
+
+    Args:
+        state: the server's ``gtid_binlog_state``: the last transaction of each domain and server.
+        position: what was read.
+    """
+    had = _last_of_each(state)
+    last = GtidPosition(position).last.items()
+    return position_text(
+        {at: one for at, one in last if _number(had.get(_giver(one), NO_GTID)) < _number(one)}
+    )
+
+
+def shared_position(state: str, position: str) -> str | None:
+    """How far a MariaDB has what was read; None where that can't be told. See `never_had`."""
+    # The last transaction of each domain that was read was given by one server. Up to the last
+    # number of that one which the server has, all of the domain was read, and what other servers
+    # gave behind it was not. Numbers alone tell nothing: a server that took over gives those again
+    # that were lost.
+    had, found = _last_of_each(state), GtidPosition(position).last
+    domains = {domain for domain, _ in had}
+    for domain in GtidPosition(never_had(state, position)).last:
+        last = had.get(_giver(found.pop(domain)))
+        if last:
+            found[domain] = last
+        elif str(domain) in domains:
+            return None
+    return position_text(found)
+
+
+def _last_of_each(state: str) -> dict[tuple[str, str], str]:
+    return {_giver(one): one for one in state.split(",") if one}
+
+
+def _giver(gtid: str) -> tuple[str, str]:
+    """The domain and the server of a transaction."""
+    domain, server, _ = gtid.strip().split("-")
+    return domain, server
+
+
+def _number(gtid: str) -> int:
+    return int(gtid.split("-")[2])

@@ -1,7 +1,6 @@
 """Where rows and their columns lie in the body of an event, without an object for a row.
 
-A row begins with a bit for each column that is null, and then has the others. See
-https://dev.mysql.com/doc/dev/mysql-server/latest/classmysql_1_1binlog_1_1event_1_1Rows__event.html.
+See https://dev.mysql.com/doc/dev/mysql-server/latest/classmysql_1_1binlog_1_1event_1_1Rows__event.html.
 """
 
 from __future__ import annotations
@@ -12,20 +11,20 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pyspark_mysql.binlog.tables import Column
+from pyspark_mysql.binlog.tables import BinlogColumn
 from sparkonce.errors import StoreRefused
 
 Numbers: TypeAlias = npt.NDArray[Any]
 
+# Behind rows, so that eight bytes may be looked at where fewer are meant, also within the longest
+# value of one size (a DECIMAL of 30 bytes), which is looked for at the beginning where it is null.
 PADDING = b"\0" * 40
-"""Behind rows, so that eight bytes may be looked at where fewer are meant, also within the longest
-value of one size (a DECIMAL of 30 bytes), which is looked for at the beginning where it is null."""
 
 Steps: TypeAlias = tuple[tuple[tuple[int, int], ...], int]
 
 
 @dataclass
-class Place:
+class ColumnCells:
     """Where the values of a column are, of many rows.
 
     Attributes:
@@ -34,23 +33,26 @@ class Place:
         size: bytes of each; None if all have those of their type.
     """
 
-    column: Column
+    column: BinlogColumn
     valid: Numbers | None
     at: Numbers
     size: Numbers | None
 
-    def of(self, rows: Numbers) -> Place:
+    def of(self, rows: Numbers) -> ColumnCells:
         """The same of some rows, by their numbers or as a mask."""
         valid = None if self.valid is None else self.valid[rows]
-        return Place(
-            self.column, valid, self.at[rows], None if self.size is None else self.size[rows]
-        )
+        size = None if self.size is None else self.size[rows]
+        return ColumnCells(self.column, valid, self.at[rows], size)
 
 
-class Image:
+class RowImage:
     """The form of rows that have all columns of a table."""
 
-    def __init__(self, columns: tuple[Column, ...]) -> None:
+    # A row begins with a bit for each column, the lowest of the first byte for the first one: it is
+    # set where the value is null, which has no bytes then. The other values follow: those of one
+    # size as they are, each of the others behind its length.
+
+    def __init__(self, columns: tuple[BinlogColumn, ...]) -> None:
         self.columns = columns
         self._width = (len(columns) + 7) // 8
         self._known: dict[bytes, Steps] = {}
@@ -61,6 +63,8 @@ class Image:
         Raises:
             StoreRefused: the last one ends elsewhere, so that nothing here is read rightly.
         """
+        # The only loop over rows in Python: where a row ends its lengths alone tell. Rows with the
+        # same nulls take the same steps, from one length to the next.
         known, width = self._known.get, self._width
         at, found = 0, list[int]()
         append = found.append
@@ -85,16 +89,16 @@ class Image:
             )
         return np.array(found, np.int64)
 
-    def places(self, buffer: Buffer, at: Numbers) -> list[Place]:
-        """Where each column of rows is."""
+    def cells(self, buffer: ByteBuffer, at: Numbers) -> list[ColumnCells]:
+        """Where each column is, of rows that begin there."""
         bits = buffer.bytes_at(at, self._width)
         nulls = np.unpackbits(bits, axis=1, bitorder="little")[:, : len(self.columns)].astype(bool)
         some: Numbers = np.any(nulls, axis=0)
-        at, found = at + self._width, list[Place]()
+        at, found = at + self._width, list[ColumnCells]()
         for number, column in enumerate(self.columns):
             valid: Numbers | None = ~nulls[:, number] if some[number] else None
-            place, at = _place(column, valid, buffer, at)
-            found.append(place)
+            cells, at = _cells(column, valid, buffer, at)
+            found.append(cells)
         return found
 
     def _steps(self, bits: bytes) -> Steps:
@@ -112,21 +116,22 @@ class Image:
         return self._known[bits]
 
 
-def _place(
-    column: Column, valid: Numbers | None, buffer: Buffer, at: Numbers
-) -> tuple[Place, Numbers]:
+def _cells(
+    column: BinlogColumn, valid: Numbers | None, buffer: ByteBuffer, at: Numbers
+) -> tuple[ColumnCells, Numbers]:
     """Where a column is that begins there, and where the next one begins."""
     kind = column.type
     if not kind.prefix:
-        return Place(column, valid, at, None), at + kind.size * (1 if valid is None else valid)
+        width = kind.size if valid is None else kind.size * valid
+        return ColumnCells(column, valid, at, None), at + width
     size = buffer.little(at, kind.prefix)
     start, width = at + kind.prefix, kind.prefix + size
     if valid is not None:
         start, size, width = np.where(valid, start, at), size * valid, width * valid
-    return Place(column, valid, start, size), at + width
+    return ColumnCells(column, valid, start, size), at + width
 
 
-class Buffer:
+class ByteBuffer:
     """Bytes, out of which numbers are taken at any places at once.
 
     Args:
@@ -164,5 +169,6 @@ class Buffer:
         width = int(kind[-1])
         if width == 1:
             return self._bytes[at].view(kind)
+        # A view that has a number at each byte: no copy, and the places need no alignment.
         seen = np.ndarray((len(self.data) - width + 1,), kind, self.data, strides=(1,))
         return seen[at]

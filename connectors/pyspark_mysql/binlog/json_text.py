@@ -10,22 +10,26 @@ import json
 import struct
 from collections.abc import Callable, Iterator
 
-from pyspark_mysql.binlog import types
-from pyspark_mysql.binlog.types import DIGITS
+from pyspark_mysql.binlog import tables
 
 LITERALS = {0: "null", 1: "true", 2: "false"}
 NUMBERS = {5: ("<h", 2), 6: ("<H", 2), 7: ("<i", 4), 8: ("<I", 4), 9: ("<q", 8), 10: ("<Q", 8)}
-OBJECTS, LARGE, LITERAL, DOUBLE, STRING, OPAQUE = (0, 1), (1, 3), 4, 11, 12, 15
+SMALL_OBJECT, LARGE_OBJECT, SMALL_ARRAY, LARGE_ARRAY = range(4)
+LITERAL, DOUBLE, STRING = 4, 11, 12
 DATE, TIME, DATETIME, TIMESTAMP = 10, 11, 12, 7
 
+_quoted = json.JSONEncoder(ensure_ascii=False).encode
 
-def of(value: bytes) -> str:
+
+def json_text(value: bytes) -> str:
     """The text of a document; an empty one is null, as a row of an INSERT IGNORE may have it."""
     return _value(value[0], value, 1) if value else "null"
 
 
 def _value(kind: int, data: bytes, at: int) -> str:
-    if kind <= 3:
+    # A number has 2, 4 or 8 bytes, a string its length and UTF-8; of all else a type of columns, a
+    # length, and bytes.
+    if kind <= LARGE_ARRAY:
         return _container(kind, data, at)
     if kind == LITERAL:
         return LITERALS[data[at]]
@@ -43,11 +47,14 @@ def _value(kind: int, data: bytes, at: int) -> str:
 
 
 def _container(kind: int, data: bytes, start: int) -> str:
-    """An object or an array: its size, then where keys and values lie, from its beginning."""
-    width = 4 if kind in LARGE else 2
+    """An object or an array."""
+    # How many members, and bytes; of an object where each key begins, and 2 bytes of its size; then
+    # the type of each value, in a byte, and where it begins. Numbers have 2 bytes, in large ones 4;
+    # places count from the container's beginning.
+    width = 4 if kind in (LARGE_OBJECT, LARGE_ARRAY) else 2
     count = _offset(data, start, width)
     at = start + 2 * width
-    if kind not in OBJECTS:
+    if kind in (SMALL_ARRAY, LARGE_ARRAY):
         return f"[{', '.join(_members(data, start, at, count, width))}]"
     keys = [_key(data, start, at + one * (width + 2), width) for one in range(count)]
     values = _members(data, start, at + count * (width + 2), count, width)
@@ -56,7 +63,7 @@ def _container(kind: int, data: bytes, start: int) -> str:
 
 
 def _members(data: bytes, start: int, at: int, count: int, width: int) -> Iterator[str]:
-    """Small values lie where others have their place."""
+    """Values; a literal or a number that is small enough stands where others have their place."""
     for _ in range(count):
         kind = data[at]
         is_here = kind == LITERAL or (kind in NUMBERS and NUMBERS[kind][1] <= width)
@@ -84,13 +91,9 @@ def _length(data: bytes, at: int) -> tuple[int, int]:
         shift += 7
 
 
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
-
-
 def _opaque(kind: int, value: bytes) -> str:
     """What JSON has no type for."""
-    if kind == types.NEWDECIMAL:
+    if kind == tables.NEWDECIMAL:
         return _decimal(value)
     if kind in MOMENTS:
         return f'"{MOMENTS[kind](int.from_bytes(value, "little", signed=True))}"'
@@ -98,25 +101,25 @@ def _opaque(kind: int, value: bytes) -> str:
 
 
 def _decimal(value: bytes) -> str:
-    """Digits, those behind the point, and then as a column has it."""
+    """A byte of digits, one of those behind the point, and then as a column has it."""
     precision, scale, data = value[0], value[1], bytearray(value[2:])
     negative = not data[0] & 0x80
     data[0] ^= 0x80
     if negative:
         data = bytearray(one ^ 0xFF for one in data)
-    whole = precision - scale
+    before, behind = tables.decimal_groups(precision, scale)
     texts, at = [], 0
-    for digits in (
-        ([whole % 9] * (whole % 9 > 0) + [9] * (whole // 9))
-        + [0]
-        + ([9] * (scale // 9) + [scale % 9] * (scale % 9 > 0))
-    ):
-        width = DIGITS[digits]
+    for digits in (*before, 0, *behind):
+        width = tables.DIGITS[digits]
         part = int.from_bytes(data[at : at + width], "big")
         texts.append(f"{part:0{digits}d}" if digits else ".")
         at += width
     text = "".join(texts).lstrip("0").rstrip("." if scale == 0 else "")
     return ("-" if negative else "") + (text if text[:1].isdigit() else f"0{text}")
+
+
+# A moment has 8 bytes: the lowest 24 bits are microseconds, then come 6 of seconds, 6 of minutes, 5
+# of hours, 5 of day, and the rest is 13 * year + month. A time has 10 bits of hours, and a sign.
 
 
 def _date(packed: int) -> str:
@@ -125,20 +128,17 @@ def _date(packed: int) -> str:
 
 
 def _datetime(packed: int) -> str:
-    clock = packed >> 24
-    return (
-        f"{_date(packed)} {clock >> 12 & 31:02d}:{clock >> 6 & 63:02d}:{clock & 63:02d}"
-        f".{packed & 0xFFFFFF:06d}"
-    )
+    return f"{_date(packed)} {_clock(packed, 31)}"
 
 
 def _time(packed: int) -> str:
-    sign, packed = "-" if packed < 0 else "", abs(packed)
+    return ("-" if packed < 0 else "") + _clock(abs(packed), 0x3FF)
+
+
+def _clock(packed: int, hours: int) -> str:
     clock = packed >> 24
-    return (
-        f"{sign}{clock >> 12 & 0x3FF:02d}:{clock >> 6 & 63:02d}:{clock & 63:02d}"
-        f".{packed & 0xFFFFFF:06d}"
-    )
+    whole = f"{clock >> 12 & hours:02d}:{clock >> 6 & 63:02d}:{clock & 63:02d}"
+    return f"{whole}.{packed & 0xFFFFFF:06d}"
 
 
 MOMENTS: dict[int, Callable[[int], str]] = {
@@ -147,4 +147,3 @@ MOMENTS: dict[int, Callable[[int], str]] = {
     DATETIME: _datetime,
     TIMESTAMP: _datetime,
 }
-"""How packed moments are shown."""

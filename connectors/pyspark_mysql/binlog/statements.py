@@ -14,19 +14,19 @@ from typing import Any, NamedTuple
 
 import pymysql
 
-from pyspark_mysql.binlog.headers import Query
+from pyspark_mysql.binlog.events import LoggedStatement
 
+# Of ``sql_mode``. The second one is MariaDB's.
 ANSI_QUOTES, MSSQL, NO_BACKSLASH_ESCAPES = 1 << 2, 1 << 10, 1 << 20
-"""Of ``sql_mode``. The second one is MariaDB's."""
 
+# Python's names of character sets in which it reads what the server reads.
 CODECS = {"binary": "utf-8", "utf8": "utf-8", "utf8mb3": "utf-8", "utf8mb4": "utf-8"}
 CODECS |= {"ascii": "ascii", "latin1": "cp1252"}
-"""Python's names of character sets in which it reads what the server reads."""
-
+# Those in which it makes other letters of some bytes, but words end where they do there.
 ALIKE = {"big5": "big5", "gb2312": "gb2312", "gbk": "gbk", "gb18030": "gb18030"}
 ALIKE |= {"sjis": "shift_jis", "cp932": "cp932", "ujis": "euc_jp", "euckr": "euc_kr"}
-"""Those in which it makes other letters of some bytes, but words end where they do there."""
 
+# What changes no table, whatever follows these words.
 FREE = """
 CREATE [ OR REPLACE ] [ ALGORITHM = word ] [ MATERIALIZED ] [ DEFINER = user ] [ secured ] view ...
 CREATE [ OR REPLACE ] [ DEFINER = user ] [ AGGREGATE ] { PROCEDURE | FUNCTION | TRIGGER } ...
@@ -55,10 +55,10 @@ COMMIT
 SAVEPOINT name
 XA { START | BEGIN | END | PREPARE | COMMIT | ROLLBACK } ...
 """
-"""What changes no table, whatever follows these words."""
 
 BACK = "ROLLBACK [ WORK ] [ TO [ SAVEPOINT ] name ]"
 
+# What changes those tables alone that are named in it.
 NAMING = """
 TRUNCATE [ TABLE ] name [ waiting ]
 DROP { TABLE | TABLES } [ IF EXISTS ] names [ RESTRICT | CASCADE ] [ waiting ]
@@ -66,26 +66,26 @@ RENAME { TABLE | TABLES } [ IF EXISTS ] renamed
 REPAIR [ NO_WRITE_TO_BINLOG | LOCAL ] { TABLE | TABLES } names ...
 DROP [ ONLINE | OFFLINE ] INDEX [ IF EXISTS ] PRIMARY ON name ...
 """
-"""What changes those tables alone that are named in it."""
 
+# It changes no table that is there, if it has no query.
 CREATING = "CREATE [ TEMPORARY ] TABLE ..."
-"""It changes no table that is there, if it has no query."""
 
+# What RDS logs as statements whatever the format is. No table of that database has triggers.
 OF_AMAZON = """
 INSERT INTO MYSQL . rds () VALUES () [ ON DUPLICATE KEY UPDATE word = word ]
 DELETE FROM MYSQL . rds WHERE word = '
 """
-"""What RDS logs as statements whatever the format is. No table of that database has triggers."""
 
+# MariaDB. A sequence replaces a table, too.
 REPLACING = "CREATE OR REPLACE [ TEMPORARY ] { TABLE | SEQUENCE } [ IF NOT EXISTS ] (name) ..."
-"""MariaDB. A sequence replaces a table, too."""
 
 ALTERING = "ALTER [ ONLINE | OFFLINE ] (ignore) TABLE [ IF EXISTS ] (name) [ waiting ] (...)"
 OF_DATABASE = "{ DROP | CREATE OR REPLACE } { DATABASE | SCHEMA } [ IF EXISTS ] (name) ..."
 
+# MariaDB. Settings that decide how the rest is read are none of these.
 SETTING = "SET STATEMENT setting = value [ , setting = value ] [ , setting = value ] FOR (...)"
-"""MariaDB. Settings that decide how the rest is read are none of these."""
 
+# Clauses of ALTER TABLE that change neither rows nor columns of the table.
 CLAUSES = """
 ADD { INDEX | KEY } [ IF NOT EXISTS ] [ index ] [ using ] () options
 ADD { UNIQUE | FULLTEXT | SPATIAL } [ INDEX | KEY ] [ IF NOT EXISTS ] [ index ] [ using ] () options
@@ -102,10 +102,9 @@ AUTO_INCREMENT [ = ] word
 { ALGORITHM | LOCK } [ = ] word
 { ENABLE | DISABLE } KEYS
 """
-"""Clauses of ALTER TABLE that change neither rows nor columns of the table."""
 
+# Clauses that change no other table, whatever they name.
 WITHIN = "{ ADD | DROP | MODIFY | CHANGE | ALTER | RENAME { COLUMN | INDEX | KEY } } ..."
-"""Clauses that change no other table, whatever they name."""
 
 PART = r"(?:`\d+|[\w$]+) "
 NAME = rf"{PART}(?:\. {PART})?"
@@ -115,8 +114,8 @@ OPTION = (
     rf"(?:USING \w+ |COMMENT ' |KEY_BLOCK_SIZE (?:= )?\w+ |WITH PARSER {PART}|(?:IN)?VISIBLE"
     " |(?:NOT )?IGNORED )*"
 )
-KEEPING = "(?:ON (?:DELETE|UPDATE) (?:RESTRICT|NO ACTION) )*"
 SETTINGS = "(?:MAX_STATEMENT_TIME|(?:INNODB_)?LOCK_WAIT_TIMEOUT|(?:FOREIGN_KEY|UNIQUE)_CHECKS) "
+# What stands for words of one's own in a form.
 SYMBOLS = {
     "[": "(?:",
     "]": ")?",
@@ -139,21 +138,20 @@ SYMBOLS = {
     "view": "(?:JSON (?:RELATIONAL )?DUALITY )?VIEW ",
     "using": r"USING \w+ ",
     "options": OPTION,
-    "keeping": KEEPING,
+    "keeping": "(?:ON (?:DELETE|UPDATE) (?:RESTRICT|NO ACTION) )*",
     "setting": SETTINGS,
     "value": r"(?:[\w$.']+ )+",
 }
-"""What stands for words of one's own in a form."""
 
 BEFORE_NAMES = (
     "TABLES? TRUNCATE EXISTS TO AS ON LIKE REFERENCES ADD DROP CHANGE MODIFY ALTER RENAME COLUMN"
     " AFTER INDEX KEY CONSTRAINT CHECK PARTITION SEQUENCE DATABASE SCHEMA SAVEPOINT , [.]"
 )
+# What no server reads so: a name for a string, or a string for a name.
 IMPOSSIBLE = re.compile(rf"COMMENT (?:= )?[^'= ]|(?<![^ ])(?:{'|'.join(BEFORE_NAMES.split())}) '")
-"""What no server reads so: a name for a string, or a string for a name."""
 
+# First words of statements that leave columns as they are.
 DATA = ("INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD", "TRUNCATE", "REPAIR", "WITH")
-"""First words of statements that leave columns as they are."""
 
 
 class Effect(enum.Enum):
@@ -172,53 +170,47 @@ class Token(NamedTuple):
     text: str
 
 
+# Behind it nothing tells for certain which words a text has.
 UNKNOWN = Token("?", "")
-"""Behind it nothing tells for certain which words a text has."""
 
+# Bytes of a statement that are looked at.
 LONGEST = 1 << 20
-"""Bytes of a statement that are looked at."""
 
 
-def effect(query: Query, table: tuple[str, str], *, mariadb: bool) -> Effect:
+def effect(logged: LoggedStatement, table: tuple[str, str], *, mariadb: bool) -> Effect:
     """What a statement may have changed.
 
     Args:
-        query: the statement, as it was logged.
+        logged: the statement.
         table: its database and its name.
         mariadb: whether such a server ran it.
     """
-    first, *others = _readings(query, table, mariadb=mariadb)
+    first, *others = _readings(logged, table, mariadb=mariadb)
     done = first.effect()
     found = (one.effect() for one in others if one.is_possible and done is Effect.NOTHING)
     return next((one for one in found if one is not Effect.NOTHING), done)
 
 
-def _readings(query: Query, table: tuple[str, str], *, mariadb: bool) -> Iterator[_Statement]:
-    """As the log says that its text is to be read, and then how else it may have been.
-
-    A prepared statement is logged with the settings of the session that executes it, and was read
-    by those of one that prepared it.
-    """
-    text, is_whole = _decoded(query, table)
+def _readings(
+    logged: LoggedStatement, table: tuple[str, str], *, mariadb: bool
+) -> Iterator[_Statement]:
+    """As the log says that its text is to be read, and then how else it may have been."""
+    # A prepared statement is logged with the settings of the session that executes it, and was read
+    # by those of one that prepared it.
+    text, is_whole = _decoded(logged, table)
     texts = [text]
-    if not query.text.isascii() and mariadb:
-        texts.append(query.text.decode("latin1"))
+    if not logged.text.isascii() and mariadb:
+        texts.append(logged.text.decode("latin1"))
     for one in texts:
         for other in (0, ANSI_QUOTES, NO_BACKSLASH_ESCAPES, ANSI_QUOTES | NO_BACKSLASH_ESCAPES):
             if not other or any(sign in one for sign in '"\\'):
-                tokens = [*_tokens(one, query.mode ^ other, mariadb=mariadb)]
+                tokens = [*_tokens(one, logged.mode ^ other, mariadb=mariadb)]
                 tokens += [] if is_whole else [UNKNOWN]
-                yield _Statement(tokens, query.database, table)
+                yield _Statement(tokens, logged.database, table)
 
 
 class _Statement:
-    """A statement in tokens.
-
-    Args:
-        tokens: all of them.
-        default: the database of names without one.
-        table: that is asked about.
-    """
+    """A statement in tokens. Names without a database are of the default one."""
 
     def __init__(self, tokens: Sequence[Token], default: str, table: tuple[str, str]) -> None:
         self.tokens, self.default = tokens, _folded(default)
@@ -334,14 +326,12 @@ def _folded(name: str) -> str:
     return "".join(one for one in parts if not unicodedata.combining(one))
 
 
-def _decoded(query: Query, table: tuple[str, str]) -> tuple[str, bool]:
-    """The text of a statement as far as it is read as the server read it; and whether that is all.
-
-    Of texts in most character sets that is what is ASCII.
-    """
+def _decoded(logged: LoggedStatement, table: tuple[str, str]) -> tuple[str, bool]:
+    """The text of a statement as far as the server surely read it so; and whether that is all."""
+    # Of texts in most character sets that is what is ASCII.
     charsets: Any = pymysql.charset  # the stubs don't have their names
     try:
-        name = charsets.charset_by_id(query.collation).name if query.collation else "utf8mb4"
+        name = charsets.charset_by_id(logged.collation).name if logged.collation else "utf8mb4"
     except KeyError:  # newer than the client's list: of utf8mb4
         name = "utf8mb4"
     if name == "swe7":  # it has letters in place of signs
@@ -349,9 +339,9 @@ def _decoded(query: Query, table: tuple[str, str]) -> tuple[str, bool]:
     codec = CODECS.get(name, "ascii")
     if "".join(table).isascii():  # what is no ASCII is not its name
         codec = ALIKE.get(name, codec)
-    text = query.text[:LONGEST]
+    text = logged.text[:LONGEST]
     try:
-        return text.decode(codec), len(text) == len(query.text)
+        return text.decode(codec), len(text) == len(logged.text)
     except ValueError:
         first = next(at for at, one in enumerate(text) if one > 127)
         return text[:first].decode(), False

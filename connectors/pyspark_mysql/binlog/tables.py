@@ -1,31 +1,68 @@
 """Tables as the log describes them before their rows: TABLE_MAP_EVENT.
 
-See https://dev.mysql.com/doc/dev/mysql-server/latest/classmysql_1_1binlog_1_1event_1_1Table__map__event.html.
+See https://dev.mysql.com/doc/dev/mysql-server/latest/classmysql_1_1binlog_1_1event_1_1Table__map__event.html,
+and for the numbers of types ``enum_field_types`` there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from pyspark_mysql.binlog.charsets import Charset
-from pyspark_mysql.binlog.types import (
-    CHOICES,
-    ENUM,
-    GEOMETRY,
-    METADATA,
-    NUMBERS,
-    OF_CHARACTERS,
-    SET,
-    STRING,
-    Type,
-    lengths,
-)
+from pyspark_mysql.binlog.codecs import Charset
+from pyspark_mysql.binlog.events import LengthEncoded
+from sparkonce.errors import StoreRefused
+
+TINY, SHORT, LONG, FLOAT, DOUBLE = 1, 2, 3, 4, 5
+LONGLONG, INT24, DATE, YEAR, NEWDATE, VARCHAR, BIT = 8, 9, 10, 13, 14, 15, 16
+TIMESTAMP2, DATETIME2, TIME2 = 17, 18, 19
+JSON, NEWDECIMAL, ENUM, SET = 245, 246, 247, 248
+BLOB, VAR_STRING, STRING, GEOMETRY = 252, 253, 254, 255
+BLOB_COMPRESSED, VARCHAR_COMPRESSED, VECTOR = 140, 141, 242
+UNREAD = (BLOB_COMPRESSED, VARCHAR_COMPRESSED, VECTOR)  # only how long their values are is known
+
+FIXED = {TINY: 1, SHORT: 2, INT24: 3, LONG: 4, LONGLONG: 8, FLOAT: 4, DOUBLE: 8, YEAR: 1}
+FIXED |= {DATE: 3, NEWDATE: 3}
+NUMBERS = (TINY, SHORT, INT24, LONG, LONGLONG, FLOAT, DOUBLE, YEAR, NEWDECIMAL)
+OF_CHARACTERS = (VARCHAR, VAR_STRING, STRING, BLOB, *UNREAD)
+CHOICES = (ENUM, SET)
+# Bytes before the fraction of a second, of which two digits take one more.
+MOMENTS = {TIMESTAMP2: 4, DATETIME2: 5, TIME2: 3}
+
+# Bytes of metadata that a TABLE_MAP_EVENT has of each type.
+METADATA = {FLOAT: 1, DOUBLE: 1, BLOB: 1, GEOMETRY: 1, JSON: 1, TIMESTAMP2: 1, DATETIME2: 1}
+METADATA |= {TIME2: 1, VARCHAR: 2, BIT: 2, NEWDECIMAL: 2, VAR_STRING: 2, STRING: 2}
+METADATA |= {ENUM: 2, SET: 2, BLOB_COMPRESSED: 1, VARCHAR_COMPRESSED: 2, VECTOR: 1}
+
+DIGITS = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
+"""Bytes of so many decimal digits."""
+
+# Optional_metadata_field_type: what binlog_row_metadata adds.
+SIGNS, NAMES, SET_WORDS, ENUM_WORDS, KEY, KEY_IN_PART = 1, 4, 5, 6, 8, 9
+DEFAULT_COLLATION, COLLATIONS, DEFAULT_OF_CHOICES, COLLATIONS_OF_CHOICES = 2, 3, 10, 11
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnType:
+    """How values of a column are stored.
+
+    Attributes:
+        code: its number.
+        meta: of a decimal its digits and those behind the point, of a moment the digits of its
+            fraction, of a text its longest length.
+        size: bytes of each value; 0 if each has its own.
+        prefix: bytes of the length before a value that has its own; else 0.
+    """
+
+    code: int
+    meta: int
+    size: int = 0
+    prefix: int = 0
+
+
+@dataclass(frozen=True)
+class BinlogColumn:
     """A column of a table.
 
     Attributes:
@@ -38,7 +75,7 @@ class Column:
         words: of an ENUM or a SET in that character set. None where nothing tells all of them.
     """
 
-    type: Type
+    type: ColumnType
     name: str = ""
     nullable: bool = True
     unsigned: bool | None = None
@@ -54,7 +91,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class LoggedTable:
     """A table, and the form of its rows.
 
     Attributes:
@@ -63,9 +100,7 @@ class Table:
         named: whether the log tells the names of columns.
     """
 
-    database: str
-    name: str
-    columns: tuple[Column, ...]
+    columns: tuple[BinlogColumn, ...]
     key: tuple[int, ...] = ()
 
     @property
@@ -74,92 +109,73 @@ class Table:
         return bool(self.columns and self.columns[0].name)
 
 
-def length(data: bytes, at: int) -> tuple[int, int]:
-    """A "Length-Encoded Integer" of the protocol, and where it ends."""
-    first = data[at]
-    if first < 0xFB:
-        return first, at + 1
-    size = {0xFC: 2, 0xFD: 3, 0xFE: 8}[first]
-    return int.from_bytes(data[at + 1 : at + 1 + size], "little"), at + 1 + size
-
-
-def whose(body: bytes) -> tuple[str, str]:
-    """The database and the name of the table that an event describes, see `table`."""
-    database, at = _text(body, 2)
-    return database, _text(body, at + 1)[0]
+def name_in_map(database: str, table: str) -> bytes:
+    """How a TABLE_MAP_EVENT names a table, behind its number and flags."""
+    texts = database.encode(), table.encode()
+    return b"".join(bytes([len(one)]) + one + b"\0" for one in texts)
 
 
 @lru_cache(maxsize=1024)  # the same bytes come before each statement
-def table(body: bytes, *, mariadb: bool) -> Table:
+def table(body: bytes, *, mariadb: bool) -> LoggedTable:
     """The table that an event describes.
 
     Args:
-        body: of the event, behind the number of the table.
+        body: of the event, behind the name of the table.
         mariadb: whether MariaDB logged it.
     """
-    database, at = _text(body, 2)
-    name, at = _text(body, at + 1)
-    count, at = length(body, at + 1)
-    codes = body[at : at + count]
-    size, at = length(body, at + count)
-    nullable, end = int.from_bytes(body[at + size :], "little"), at + size + (count + 7) // 8
-    found = enumerate(_types(codes, body[at : at + size]))
-    columns = [Column(one, nullable=bool(nullable >> number & 1)) for number, one in found]
-    told = _Told(columns, mariadb=mariadb)
-    for kind, value in _fields(body, end):
-        told.take(kind, value)
-    return Table(database, name, tuple(told.columns), told.key)
+    # 6 table, 2 flags, the names of the database and the table, each between its size and a zero;
+    # the number of columns, 1 the type of each, the size of their metadata, it, a bit for each that
+    # may be null. What binlog_row_metadata adds is fields: 1 which, its size, and its value.
+    found = LengthEncoded(body)
+    codes = found.value()
+    types = [*_types(codes, found.value())]
+    nullable = int.from_bytes(found.take((len(codes) + 7) // 8), "little")
+    columns = [BinlogColumn(one, nullable=bool(nullable >> at & 1)) for at, one in enumerate(types)]
+    described = _Metadata(columns, mariadb=mariadb)
+    while found:
+        described.take(found.number(), LengthEncoded(found.value()))
+    return LoggedTable(tuple(described.columns), described.key)
 
 
-class _Told:
-    """What follows the types, as far as ``binlog_row_metadata`` has it: signs, names, words, key.
+class _Metadata:
+    """Signs, names, words and key, as far as ``binlog_row_metadata`` has them.
 
     Args:
         columns: without it.
         mariadb: which tells a character set of geometries, too.
     """
 
-    def __init__(self, columns: list[Column], *, mariadb: bool) -> None:
+    def __init__(self, columns: list[BinlogColumn], *, mariadb: bool) -> None:
         self.columns, self.key = columns, tuple[int, ...]()
-        characters = (*OF_CHARACTERS, *((GEOMETRY,) if mariadb else ()))
-        self._texts = self._of(*characters)
+        self._texts = self._of(*OF_CHARACTERS, *((GEOMETRY,) if mariadb else ()))
         self._choices = self._of(*CHOICES)
 
-    def take(self, kind: int, value: bytes) -> None:
-        """Take one field: its kind is that of ``Optional_metadata_field_type``."""
-        if kind == 1:
+    def take(self, kind: int, value: LengthEncoded) -> None:
+        """Take one field; each counts those columns alone that can have it."""
+        if kind == SIGNS:  # a bit for each number, the highest one first
             for number, at in enumerate(self._of(*NUMBERS)):
-                self._set(at, unsigned=bool(value[number // 8] & 0x80 >> number % 8))
-        elif kind in (2, 10):
-            self._default_collation(self._texts if kind == 2 else self._choices, [*_numbers(value)])
-        elif kind in (3, 11):
-            found = self._texts if kind == 3 else self._choices
-            for at, collation in zip(found, _numbers(value), strict=True):
-                self._set(at, collation=collation)
-        elif kind == 4:
-            for at, name in enumerate(_texts(value)):
-                self._set(at, name=name.decode())
-        elif kind in (5, 6):
-            self._choose(self._of(SET if kind == 5 else ENUM), value)
-        elif kind in (8, 9):  # in the second, how much of a column counts stands behind it
-            self.key = tuple(_numbers(value))[:: kind - 7]
+                self._set(at, unsigned=bool(value.data[number // 8] & 0x80 >> number % 8))
+        elif kind in (DEFAULT_COLLATION, DEFAULT_OF_CHOICES):  # then places of others, and theirs
+            of = self._texts if kind == DEFAULT_COLLATION else self._choices
+            default, *others = _numbers(value)
+            collations = dict(zip(others[::2], others[1::2], strict=True))
+            self._set_collations(of, [collations.get(at, default) for at in range(len(of))])
+        elif kind in (COLLATIONS, COLLATIONS_OF_CHOICES):
+            self._set_collations(
+                self._texts if kind == COLLATIONS else self._choices, [*_numbers(value)]
+            )
+        elif kind == NAMES:
+            for at in range(len(self.columns)):
+                self._set(at, name=value.value().decode())
+        elif kind in (SET_WORDS, ENUM_WORDS):  # of each column how many, and these
+            for at in self._of(SET if kind == SET_WORDS else ENUM):
+                self._set(at, words=tuple(value.value() for _ in range(value.number())))
+        elif kind in (KEY, KEY_IN_PART):  # in the second, how much of each counts stands behind it
+            self.key = tuple(_numbers(value))[:: 2 if kind == KEY_IN_PART else 1]
 
-    def _choose(self, columns: list[int], value: bytes) -> None:
-        at = 0
-        for column in columns:
-            count, at = length(value, at)
-            words = []
-            for _ in range(count):
-                word, at = _bytes(value, at)
-                words.append(word)
-            self._set(column, words=tuple(words))
-
-    def _default_collation(self, of: list[int], numbers: list[int]) -> None:
-        default, *others = numbers
-        for at in of:
-            self._set(at, collation=default)
-        for number, collation in zip(others[::2], others[1::2], strict=True):
-            self._set(of[number], collation=collation)
+    def _set_collations(self, of: Sequence[int], collations: Sequence[int]) -> None:
+        for at, collation in zip(of, collations, strict=True):
+            self._set(at, collation=collation)
 
     def _of(self, *codes: int) -> list[int]:
         return [at for at, one in enumerate(self.columns) if one.type.code in codes]
@@ -168,40 +184,65 @@ class _Told:
         self.columns[at] = replace(self.columns[at], **changes)  # type: ignore[arg-type]
 
 
-def _types(codes: bytes, metas: bytes) -> Iterator[Type]:
+def _numbers(value: LengthEncoded) -> Iterator[int]:
+    while value:
+        yield value.number()
+
+
+def _types(codes: bytes, metas: bytes) -> Iterator[ColumnType]:
     at = 0
     for code in codes:
         width = METADATA.get(code, 0)
-        yield lengths(code, metas[at : at + width])
+        yield _type(code, metas[at : at + width])
         at += width
 
 
-def _fields(body: bytes, at: int) -> Iterator[tuple[int, bytes]]:
-    while at < len(body):
-        kind = body[at]
-        value, at = _bytes(body, at + 1)
-        yield kind, value
+def _type(code: int, meta: bytes) -> ColumnType:
+    """The type by its number and what more the log tells of it.
+
+    Raises:
+        StoreRefused: nothing is known of such a type, so that what stands behind it can't be found.
+    """
+    number = int.from_bytes(meta, "little")
+    if code == STRING:
+        return _string(*meta)
+    if code in (VARCHAR, VAR_STRING, VARCHAR_COMPRESSED):  # the most bytes of a value
+        return ColumnType(code, number, prefix=2 if number > 255 else 1)
+    if code in (BLOB, JSON, GEOMETRY, BLOB_COMPRESSED, VECTOR):  # the bytes of a value's length
+        return ColumnType(code, number, prefix=number)
+    if size := _size(code, meta, number):
+        return ColumnType(code, number, size)
+    raise StoreRefused(
+        f"The binary log has a column of type {code}",
+        why="how such values are stored is not known here, so that others can't be found",
+        todo="change that column's type, and begin anew behind that",
+    )
 
 
-def _text(body: bytes, at: int) -> tuple[str, int]:
-    value, at = _bytes(body, at)
-    return value.decode(), at
+def _size(code: int, meta: bytes, number: int) -> int:
+    """Bytes of each value of a type; 0 of one that is not known."""
+    if code in MOMENTS:  # the digits of the fraction
+        return MOMENTS[code] + (number + 1) // 2
+    if code == NEWDECIMAL:  # its digits, and those behind the point
+        return sum(DIGITS[digits] for half in decimal_groups(*meta) for digits in half)
+    if code == BIT:  # bits beyond whole bytes, and whole bytes
+        return meta[1] + (meta[0] > 0)
+    return FIXED.get(code, 0)
 
 
-def _bytes(value: bytes, at: int) -> tuple[bytes, int]:
-    size, at = length(value, at)
-    return value[at : at + size], at + size
+def decimal_groups(precision: int, scale: int) -> tuple[list[int], list[int]]:
+    """How many digits lie in each group of a decimal, before and behind the point."""
+    # Nine digits take four bytes. Those left are the first before the point, and the last behind.
+    whole = precision - scale
+    before = [whole % 9] * (whole % 9 > 0) + [9] * (whole // 9)
+    return before, [9] * (scale // 9) + [scale % 9] * (scale % 9 > 0)
 
 
-def _numbers(value: bytes) -> Iterator[int]:
-    at = 0
-    while at < len(value):
-        number, at = length(value, at)
-        yield number
-
-
-def _texts(value: bytes) -> Iterator[bytes]:
-    at = 0
-    while at < len(value):
-        text, at = _bytes(value, at)
-        yield text
+def _string(real: int, size: int) -> ColumnType:
+    """What is logged as a string."""
+    # First comes the real type. Of CHAR its bits 0x30 are inverted those above the 8 of its size.
+    if real in CHOICES:
+        return ColumnType(real, size, size)
+    if real & 0x30 != 0x30:
+        size |= (real & 0x30 ^ 0x30) << 4
+    return ColumnType(STRING, size, prefix=2 if size > 255 else 1)

@@ -1,4 +1,4 @@
-"""Values of fixed size as Arrow has them, column by column.
+"""The values of a column as Arrow has them: numbers, moments, choices; texts, bytes and JSON.
 
 How moments and decimals are stored: ``my_time.cc`` and ``decimal.cc`` in
 https://dev.mysql.com/doc/dev/mysql-server/latest/.
@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from pyspark_mysql.binlog import types
-from pyspark_mysql.binlog.images import Buffer, Numbers, Place
+from pyspark_mysql.binlog import tables
+from pyspark_mysql.binlog.images import ByteBuffer, ColumnCells, Numbers
+from pyspark_mysql.binlog.json_text import json_text
 from sparkonce.errors import StoreRefused
 
 SECOND, DAY = 1_000_000, 86_400_000_000
@@ -29,108 +31,150 @@ class ZeroDateError(ValueError):
         super().__init__("it is no day, as 0000-00-00 is none")
 
 
-def fixed(place: Place, buffer: Buffer) -> pa.Array:
-    """The values of a column whose values have one size.
+def values(cells: ColumnCells, buffer: ByteBuffer) -> pa.Array:
+    """The values of a column, as its type has them.
 
     Raises:
-        ZeroDateError: one is a date that is none.
+        ValueError: one is none of its type, or no text of its character set; or such types are not
+            read.
     """
-    at = place.at if place.valid is None else np.where(place.valid, place.at, 0)
-    return FORMS[place.column.type.code](place, buffer, at)
+    if cells.column.type.code in tables.UNREAD:
+        raise ValueError("columns of this type (COMPRESSED, VECTOR) can't be followed")
+    if cells.column.type.prefix:
+        return _varying(cells, buffer)
+    at = cells.at if cells.valid is None else np.where(cells.valid, cells.at, 0)
+    return READERS[cells.column.type.code](cells, buffer, at)
 
 
-def made(values: Numbers, valid: Numbers | None, kind: pa.DataType | None = None) -> pa.Array:
-    """An array of numbers."""
-    values = np.ascontiguousarray(values)
-    bitmap = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
-    kind = kind or pa.from_numpy_dtype(values.dtype)
-    return pa.Array.from_buffers(kind, len(values), [bitmap, pa.py_buffer(values)])
+def differ(one: ColumnCells, other: ColumnCells, buffer: ByteBuffer) -> Numbers:
+    """Which values of a column that is never null are stored as other bytes."""
+    if one.size is None:
+        was, became = (buffer.bytes_at(each.at, each.column.type.size) for each in (one, other))
+        found: Numbers = (was != became).any(axis=1)
+        return found
+    unlike: pa.Array = pc.not_equal(_gathered(one, buffer), _gathered(other, buffer))
+    return np.asarray(unlike)
 
 
-def _number(signed: str, unsigned: str) -> Callable[[Place, Buffer, Numbers], pa.Array]:
-    def read(place: Place, buffer: Buffer, at: Numbers) -> pa.Array:
-        return made(buffer.exact(at, unsigned if place.column.unsigned else signed), place.valid)
+def _varying(cells: ColumnCells, buffer: ByteBuffer) -> pa.Array:
+    """Values that have a length of their own."""
+    found, column = _gathered(cells, buffer), cells.column
+    if column.type.code == tables.JSON:
+        return _each(found, json_text, pa.string())
+    if column.padding:
+        return _each(found, lambda one: one.ljust(column.padding, b"\0"), pa.binary())
+    if column.type.code == tables.GEOMETRY or column.charset is None:
+        return found
+    return column.charset.texts(found)
+
+
+def _each(found: pa.Array, make: Callable[[bytes], object], kind: pa.DataType) -> pa.Array:
+    return pa.array([None if one is None else make(one) for one in found.to_pylist()], kind)
+
+
+def _gathered(cells: ColumnCells, buffer: ByteBuffer) -> pa.Array:
+    """The bytes of values, which Arrow itself gathers."""
+    # Arrow's offsets lie one behind the other. So they stand for values and for what is between
+    # them in turn, and the values are taken.
+    many, size = len(cells.at), 0 if cells.size is None else cells.size
+    offsets = np.zeros(2 * many + 1, np.int32)
+    offsets[:-1:2], offsets[1::2] = cells.at, cells.at + size
+    offsets[-1] = offsets[-2] if many else 0
+    both = pa.Array.from_buffers(
+        pa.binary(), 2 * many, [None, pa.py_buffer(offsets), pa.py_buffer(buffer.data)]
+    )
+    _, ends, data = both.take(pa.array(np.arange(0, 2 * many, 2))).buffers()
+    return pa.Array.from_buffers(pa.binary(), many, [_bitmap(cells.valid), ends, data])
+
+
+def _bitmap(valid: Numbers | None) -> pa.Buffer | None:
+    return None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+
+
+def _array(numbers: Numbers, valid: Numbers | None, kind: pa.DataType | None = None) -> pa.Array:
+    numbers = np.ascontiguousarray(numbers)
+    kind = kind or pa.from_numpy_dtype(numbers.dtype)
+    return pa.Array.from_buffers(kind, len(numbers), [_bitmap(valid), pa.py_buffer(numbers)])
+
+
+def _number(signed: str, unsigned: str) -> Callable[[ColumnCells, ByteBuffer, Numbers], pa.Array]:
+    def read(cells: ColumnCells, buffer: ByteBuffer, at: Numbers) -> pa.Array:
+        return _array(buffer.exact(at, unsigned if cells.column.unsigned else signed), cells.valid)
 
     return read
 
 
-def _int24(place: Place, buffer: Buffer, at: Numbers) -> pa.Array:
+def _int24(cells: ColumnCells, buffer: ByteBuffer, at: Numbers) -> pa.Array:
     found = buffer.little(at, 3)
-    if not place.column.unsigned:
+    if not cells.column.unsigned:
         found = (found ^ 0x800000) - 0x800000
-    return made(found.astype(np.int32), place.valid)
+    return _array(found.astype(np.int32), cells.valid)
 
 
-def _year(place: Place, buffer: Buffer, at: Numbers) -> pa.Array:
+def _year(cells: ColumnCells, buffer: ByteBuffer, at: Numbers) -> pa.Array:
     found = buffer.little(at, 1)
-    return made(np.where(found, found + 1900, 0).astype(np.int32), place.valid)
+    return _array(np.where(found, found + 1900, 0).astype(np.int32), cells.valid)
 
 
-def _bit(place: Place, buffer: Buffer, at: Numbers) -> pa.Array:
-    return made(buffer.big(at, place.column.type.size).view(np.uint64), place.valid)
+def _bit(cells: ColumnCells, buffer: ByteBuffer, at: Numbers) -> pa.Array:
+    return _array(buffer.big(at, cells.column.type.size).view(np.uint64), cells.valid)
 
 
-def _date(place: Place, buffer: Buffer, at: Numbers) -> pa.Array:
-    """Five bits of day, four of month, the year; the lowest byte first."""
+def _date(cells: ColumnCells, buffer: ByteBuffer, at: Numbers) -> pa.Array:
+    # 3 bytes, the lowest first: 5 bits of day, 4 of month, and the year above them.
     found = buffer.little(at, 3)
     year, month, day = found >> 9, found >> 5 & 15, found & 31
-    _require_dates(year, month, day, place.valid)
-    return made(_days(year, month, day).astype(np.int32), place.valid, pa.date32())
+    _require_dates(year, month, day, cells.valid)
+    return _array(_days(year, month, day).astype(np.int32), cells.valid, pa.date32())
 
 
-def _datetime(place: Place, buffer: Buffer, at: Numbers) -> pa.Array:
-    """A bit of sign, 17 of 13 * year + month, 5 of day, 5 of hour, 6, 6; then the fraction."""
+def _datetime(cells: ColumnCells, buffer: ByteBuffer, at: Numbers) -> pa.Array:
+    # 5 bytes, the highest first: a bit that is set, 17 of 13 * year + month, 5 of day, 5 of hour, 6
+    # of minute, 6 of second; then the fraction, in as many bytes as its digits need.
     whole = buffer.big(at, 5) - (1 << 39)
     date, clock = whole >> 17, whole & 0x1FFFF
     year, month, day = (date >> 5) // 13, (date >> 5) % 13, date & 31
-    _require_dates(year, month, day, place.valid)
+    _require_dates(year, month, day, cells.valid)
     micros = _days(year, month, day) * DAY + _seconds(clock) * SECOND
-    return made(micros + _fraction(place, buffer, at + 5), place.valid, pa.timestamp("us"))
+    return _array(micros + _fraction(cells, buffer, at + 5), cells.valid, pa.timestamp("us"))
 
 
-def _timestamp(place: Place, buffer: Buffer, at: Numbers) -> pa.Array:
-    """Seconds since 1970; zero is no moment."""
-    micros = buffer.big(at, 4) * SECOND + _fraction(place, buffer, at + 4)
-    _require(micros != 0, place.valid)
-    return made(micros, place.valid, pa.timestamp("us", "UTC"))
+def _timestamp(cells: ColumnCells, buffer: ByteBuffer, at: Numbers) -> pa.Array:
+    # 4 bytes of seconds since 1970, the highest first, and the fraction. Zero is 0000-00-00.
+    micros = buffer.big(at, 4) * SECOND + _fraction(cells, buffer, at + 4)
+    _require(micros != 0, cells.valid)
+    return _array(micros, cells.valid, pa.timestamp("us", "UTC"))
 
 
-def _time(place: Place, buffer: Buffer, at: Numbers) -> pa.Array:
-    """A bit of sign, one unused, 10 of hours, 6, 6, the fraction: one number, less its middle."""
-    width = (place.column.type.meta + 1) // 2
+def _time(cells: ColumnCells, buffer: ByteBuffer, at: Numbers) -> pa.Array:
+    # 3 bytes and the fraction are one number, the highest byte first, less its middle: a bit, 10 of
+    # hours, 6 of minutes, 6 of seconds, the fraction. So of a negative one all is taken back.
+    width = (cells.column.type.meta + 1) // 2
     whole = buffer.big(at, 3 + width) - (1 << 23 + 8 * width)
     sign, whole = np.sign(whole), np.abs(whole)
     clock, rest = whole >> 8 * width, whole & ((1 << 8 * width) - 1)
     seconds = (clock >> 12 & 0x3FF) * 3600 + (clock >> 6 & 63) * 60 + (clock & 63)
     micros = sign * (seconds * SECOND + rest * 100 ** (3 - width))
-    return made(micros, place.valid, pa.duration("us"))
+    return _array(micros, cells.valid, pa.duration("us"))
 
 
-def _decimal(place: Place, buffer: Buffer, at: Numbers) -> pa.Array:
-    """Groups of nine digits, the highest first; all bits are inverted of a negative number.
-
-    The first bit is, of the others.
-    """
-    precision, scale = place.column.type.meta & 255, place.column.type.meta >> 8
+def _decimal(cells: ColumnCells, buffer: ByteBuffer, at: Numbers) -> pa.Array:
+    # Groups of nine digits in four bytes, each the highest byte first. The first bit of all is
+    # inverted, and of a negative number then all bits, so that bytes have the order of numbers.
+    precision, scale = cells.column.type.meta & 255, cells.column.type.meta >> 8
     negative = buffer.little(at, 1) < 128
     limbs = [np.zeros(len(at), np.uint64) for _ in range(8)]
-    for number, digits in enumerate(_groups(precision, scale)):
-        width = types.DIGITS[digits]
+    before, behind = tables.decimal_groups(precision, scale)
+    for number, digits in enumerate((*before, *behind)):
+        width = tables.DIGITS[digits]
         part = buffer.big(at, width)
         if number == 0:
             part ^= 1 << 8 * width - 1
         part = np.where(negative, part ^ ((1 << 8 * width) - 1), part)
         _multiply(limbs, 10**digits, part)
         at = at + width
-    kind = pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
-    return made(_words(limbs, negative, kind.bit_width // 64), place.valid, kind).slice(0, len(at))
-
-
-def _groups(precision: int, scale: int) -> list[int]:
-    """How many digits lie in each group; the first one before the point has fewer."""
-    whole = precision - scale
-    groups = [whole % 9] * (whole % 9 > 0) + [9] * (whole // 9)
-    return groups + [9] * (scale // 9) + [scale % 9] * (scale % 9 > 0)
+    kind = (pa.decimal128 if precision <= 38 else pa.decimal256)(precision, scale)
+    return _array(_words(limbs, negative, kind.bit_width // 64), cells.valid, kind)
 
 
 def _multiply(limbs: list[Numbers], factor: int, added: Numbers) -> None:
@@ -143,7 +187,7 @@ def _multiply(limbs: list[Numbers], factor: int, added: Numbers) -> None:
 
 
 def _words(limbs: list[Numbers], negative: Numbers, many: int) -> Numbers:
-    """Words of 64 bits, the lowest first, in two's complement."""
+    """Words of 64 bits, the lowest first, in two's complement: as Arrow has decimals."""
     words, borrow = [], negative.astype(np.uint64)
     for low, high in zip(limbs[: 2 * many : 2], limbs[1 : 2 * many : 2], strict=True):
         word = low | high << np.uint64(32)
@@ -153,19 +197,19 @@ def _words(limbs: list[Numbers], negative: Numbers, many: int) -> Numbers:
     return np.stack(words, 1)
 
 
-def _choice(place: Place, buffer: Buffer, at: Numbers) -> pa.Array:
-    """Of an ENUM the number of its word, from 1; of a SET a bit for each."""
-    found, column = buffer.little(at, place.column.type.size), place.column
+def _choice(cells: ColumnCells, buffer: ByteBuffer, at: Numbers) -> pa.Array:
+    # Of an ENUM the number of its word, from 1; of a SET a bit for each, the lowest for the first.
+    found, column = buffer.little(at, cells.column.type.size), cells.column
     if column.words is None:
         raise words_unknown(column.name)
     words = pa.array(column.words, pa.binary())
     words = words if column.charset is None else column.charset.texts(words)
-    if column.type.code == types.ENUM:  # 0 is a text that was none of them
+    if column.type.code == tables.ENUM:  # 0 is a text that was none of them
         nothing = pa.array([b""], pa.binary()).cast(words.type)
-        return pa.concat_arrays([nothing, words]).take(made(found.astype(np.int32), place.valid))
+        return pa.concat_arrays([nothing, words]).take(_array(found.astype(np.int32), cells.valid))
     each, which = np.unique(found, return_inverse=True)
     texts = pa.array(_sets(each.tolist(), words.to_pylist()), words.type)
-    return texts.take(made(which.astype(np.int32), place.valid))
+    return texts.take(_array(which.astype(np.int32), cells.valid))
 
 
 def words_unknown(column: str) -> StoreRefused:
@@ -186,9 +230,9 @@ def _sets(numbers: list[int], words: list[Any]) -> list[Any]:
     return [comma.join(dropwhile(not_, each)) for each in chosen]
 
 
-def _fraction(place: Place, buffer: Buffer, at: Numbers) -> Numbers:
-    """Microseconds: hundredths, ten-thousandths or millionths of a second are stored."""
-    width = (place.column.type.meta + 1) // 2
+def _fraction(cells: ColumnCells, buffer: ByteBuffer, at: Numbers) -> Numbers:
+    """Microseconds; hundredths, ten-thousandths or millionths of a second are stored."""
+    width = (cells.column.type.meta + 1) // 2
     found: Numbers = buffer.big(at, width) * 100 ** (3 - width)
     return found
 
@@ -223,23 +267,23 @@ def _require(good: Numbers, valid: Numbers | None) -> None:
         raise ZeroDateError
 
 
-FORMS: dict[int, Callable[[Place, Buffer, Numbers], pa.Array]] = {
-    types.TINY: _number("i1", "u1"),
-    types.SHORT: _number("<i2", "<u2"),
-    types.INT24: _int24,
-    types.LONG: _number("<i4", "<u4"),
-    types.LONGLONG: _number("<i8", "<u8"),
-    types.FLOAT: _number("<f4", "<f4"),
-    types.DOUBLE: _number("<f8", "<f8"),
-    types.YEAR: _year,
-    types.BIT: _bit,
-    types.DATE: _date,
-    types.NEWDATE: _date,
-    types.DATETIME2: _datetime,
-    types.TIMESTAMP2: _timestamp,
-    types.TIME2: _time,
-    types.NEWDECIMAL: _decimal,
-    types.ENUM: _choice,
-    types.SET: _choice,
+READERS: dict[int, Callable[[ColumnCells, ByteBuffer, Numbers], pa.Array]] = {
+    tables.TINY: _number("i1", "u1"),
+    tables.SHORT: _number("<i2", "<u2"),
+    tables.INT24: _int24,
+    tables.LONG: _number("<i4", "<u4"),
+    tables.LONGLONG: _number("<i8", "<u8"),
+    tables.FLOAT: _number("<f4", "<f4"),
+    tables.DOUBLE: _number("<f8", "<f8"),
+    tables.YEAR: _year,
+    tables.BIT: _bit,
+    tables.DATE: _date,
+    tables.NEWDATE: _date,
+    tables.DATETIME2: _datetime,
+    tables.TIMESTAMP2: _timestamp,
+    tables.TIME2: _time,
+    tables.NEWDECIMAL: _decimal,
+    tables.ENUM: _choice,
+    tables.SET: _choice,
 }
 """By the number of a type."""

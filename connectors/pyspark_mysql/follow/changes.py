@@ -8,22 +8,24 @@ the one that the table had when the row was logged.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+from pymysql.constants import FIELD_TYPE
 
-from pyspark_mysql.binlog import headers
-from pyspark_mysql.binlog.images import PADDING, Buffer, Image, Numbers, Place
-from pyspark_mysql.binlog.log import Rows
-from pyspark_mysql.binlog.tables import Table
-from pyspark_mysql.binlog.texts import differ
-from pyspark_mysql.follow.columns import described, require_readable, value
+from pyspark_mysql.binlog import events, tables
+from pyspark_mysql.binlog.images import PADDING, ByteBuffer, Numbers, RowImage
+from pyspark_mysql.binlog.reader import RowChanges
+from pyspark_mysql.binlog.tables import BinlogColumn, LoggedTable
+from pyspark_mysql.binlog.values import DAY, differ, values
 from pyspark_mysql.follow.layout import Layout
-from pyspark_mysql.read.described import Described
+from pyspark_mysql.read.columns import ResultColumn, wire_form
 from sparkonce.errors import OptionError, StoreRefused, ValueUnreadable
-from sparkonce.values.spark_types import spark_type
+from sparkonce.values import from_json
+from sparkonce.values.spark_types import spark_type, type_name
 
 OP, GTID, TS, BEFORE = "_op", "_gtid", "_ts", "_before"
 META = {OP: pa.string(), GTID: pa.string(), TS: pa.timestamp("us", "UTC")}
@@ -33,10 +35,23 @@ BLOCK = 8 * 1024 * 1024
 """Bytes of rows that a batch is made of."""
 
 CREATE, UPDATE, DELETE = range(3)
-OPERATIONS = pa.array(headers.OPERATIONS)
+OPERATIONS = pa.array(events.OPERATIONS)
+
+PROTOCOL_TYPES = {
+    tables.TIMESTAMP2: FIELD_TYPE.TIMESTAMP,
+    tables.DATETIME2: FIELD_TYPE.DATETIME,
+    tables.TIME2: FIELD_TYPE.TIME,
+}
+"""What the protocol calls types that have another number in the log."""
+
+SHOWN = (
+    (types.is_string, (types.is_string, types.is_integer, types.is_decimal)),
+    (types.is_binary, (types.is_string, types.is_binary)),
+)
+"""What has the form of the log as a text, and as bytes."""
 
 
-def schema_of(columns: Iterable[Described], asked: Collection[str]) -> pa.Schema:
+def schema_of(columns: Iterable[ResultColumn], asked: Collection[str]) -> pa.Schema:
     """The schema of changes, with the types that lose nothing.
 
     Args:
@@ -59,6 +74,23 @@ def schema_of(columns: Iterable[Described], asked: Collection[str]) -> pa.Schema
     return pa.schema([*fields, *(pa.field(*one) for one in META.items()), *before])
 
 
+def require_readable(column: ResultColumn, kind: pa.DataType) -> None:
+    """Refuse a type of which some value of the column has no place, or would change.
+
+    Raises:
+        OptionError: it is one.
+    """
+    wire_form(column, kind)
+    natural = column.natural
+    for is_kind, has_form in SHOWN:
+        if is_kind(kind) and not any(is_one(natural) for is_one in has_form):
+            raise OptionError(
+                f"Column {column.name!r} can't be followed as {type_name(kind)}",
+                why=f"the binary log has {type_name(natural)}, and not what the server shows",
+                todo="give it that type, and cast it in Spark",
+            )
+
+
 class Changes:
     """Makes batches.
 
@@ -71,14 +103,14 @@ class Changes:
     def __init__(self, schema: pa.Schema, key: Sequence[str] | None, layout: Layout) -> None:
         self.schema, self.key, self.layout = schema, key, layout
 
-    def batches(self, rows: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
+    def batches(self, rows: Iterable[RowChanges]) -> Iterator[pa.RecordBatch]:
         """The rows, in their order.
 
         Raises:
             StoreRefused: a column is not in the log, or of another type, or the key another one.
             ValueUnreadable: a value is none of its type.
         """
-        pieces, size = list[Rows](), 0
+        pieces, size = list[RowChanges](), 0
         for one in rows:
             if pieces and (pieces[0].table is not one.table or size > BLOCK):
                 yield self._batch(pieces)
@@ -88,7 +120,7 @@ class Changes:
         if pieces:
             yield self._batch(pieces)
 
-    def _batch(self, pieces: list[Rows]) -> pa.RecordBatch:
+    def _batch(self, pieces: list[RowChanges]) -> pa.RecordBatch:
         table = self.layout.completed(pieces[0].table)
         block = _Block(table, pieces, self.layout.named(table))
         if self.key is not None:
@@ -97,32 +129,18 @@ class Changes:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
-@dataclass
-class _Chosen:
-    """The rows that are told.
-
-    Attributes:
-        at: which of those that are logged they are.
-        operations: what happened to each.
-        former: which says what it was; -1 if it was not there.
-    """
-
-    at: Numbers
-    operations: Numbers
-    former: Numbers
-
-
 class _Block:
     """Rows of one form, of one or several events."""
 
-    def __init__(self, table: Table, pieces: list[Rows], named: dict[str, int]) -> None:
+    def __init__(self, table: LoggedTable, pieces: list[RowChanges], named: dict[str, int]) -> None:
         self.table, self.pieces, self.named = table, pieces, named
         data = b"".join([*(one.data for one in pieces), PADDING])
-        self.buffer, image = Buffer(data), Image(table.columns)
+        self.buffer, image = ByteBuffer(data), RowImage(table.columns)
         starts = image.starts(data, len(data) - len(PADDING))
         ends = np.cumsum([len(one.data) for one in pieces])
         self.piece = np.searchsorted(ends, starts, "right")
-        self.places = image.places(self.buffer, starts)
+        self.cells = image.cells(self.buffer, starts)
+        self._choose_rows()
 
     def require_key(self, names: Sequence[str]) -> None:
         """Refuse rows whose key has other columns."""
@@ -140,39 +158,40 @@ class _Block:
             return self.meta[field.name]().cast(field.type)
         if field.name == BEFORE:
             return self._before(field.type)
-        return self._values(field, self.chosen.at)
+        return self._values(field, self.chosen)
 
     @cached_property
     def meta(self) -> dict[str, Callable[[], pa.Array]]:
         """Columns that the table does not have."""
-        which = pa.array(self.piece[self.chosen.at])
+        which = pa.array(self.piece[self.chosen])
         begins = [one.begin for one in self.pieces]
         return {
-            OP: lambda: OPERATIONS.take(pa.array(self.chosen.operations)),
+            OP: lambda: OPERATIONS.take(pa.array(self.operations)),
             GTID: lambda: pa.array([str(one.gtid) for one in begins]).take(which),
             TS: lambda: pa.array([one.micros for one in begins], META[TS]).take(which),
         }
 
-    @cached_property
-    def chosen(self) -> _Chosen:
-        """Of an update the row as it became; both, where its key changed."""
-        codes = [headers.OPERATIONS.index(one.operation) for one in self.pieces]
+    def _choose_rows(self) -> None:
+        """Choose the rows that are told: of an update as it became; both, where its key changed."""
+        codes = [events.OPERATIONS.index(one.operation) for one in self.pieces]
         logged = np.array(codes, np.int64)[self.piece]
         updates = logged == UPDATE
         after = updates & (np.cumsum(updates) % 2 == 0)
         before = updates & ~after
         moved = self._moved(before, after)
-        at = np.nonzero(~before | moved)[0]
-        done = np.where(before, DELETE, np.where(after & moved, CREATE, logged))[at]
-        former = np.select([done == DELETE, done == UPDATE], [at, at - 1], -1)
-        return _Chosen(at, done, former)
+        self.chosen = np.nonzero(~before | moved)[0]
+        done = np.where(before, DELETE, np.where(after & moved, CREATE, logged))[self.chosen]
+        self.operations = done
+        # Which row says what each was; -1 if it was not there.
+        choices = [self.chosen, self.chosen - 1]
+        self.former = np.select([done == DELETE, done == UPDATE], choices, -1)
 
     def _moved(self, before: Numbers, after: Numbers) -> Numbers:
         """Rows of updates that change the key."""
         moved = np.zeros(len(before), bool)
         old, new = np.nonzero(before)[0], np.nonzero(after)[0]
         for at in self.table.key if len(old) else ():
-            was, became = (self.places[at].of(one) for one in (old, new))
+            was, became = (self.cells[at].of(one) for one in (old, new))
             differs = differ(was, became, self.buffer)
             moved[old] |= differs
             moved[new] |= differs
@@ -180,31 +199,28 @@ class _Block:
 
     def _before(self, kind: pa.DataType) -> pa.Array:
         """What rows were."""
-        former = self.chosen.former
-        if (former < 0).all():
-            return pa.nulls(len(former), kind)
-        at = np.where(former < 0, former.max(), former)
+        if (self.former < 0).all():
+            return pa.nulls(len(self.former), kind)
+        at = np.where(self.former < 0, self.former.max(), self.former)
         columns = [self._values(field, at) for field in kind]
-        return pa.StructArray.from_arrays(columns, fields=[*kind], mask=pa.array(former < 0))
+        return pa.StructArray.from_arrays(columns, fields=[*kind], mask=pa.array(self.former < 0))
 
     def _values(self, field: pa.Field, rows: Numbers) -> pa.Array:
-        place = self._place(field.name).of(rows)
+        """The values of a column, in some rows."""
+        if field.name.lower() not in self.named:
+            raise StoreRefused(
+                f"Column {field.name!r} is not in rows that {self._where} logged",
+                why="the table was altered, before or since",
+                todo="leave it out by option columns, or begin a new query behind the ALTER",
+            )
+        cells = self.cells[self.named[field.name.lower()]].of(rows)
         try:
-            require_readable(described(place.column), field.type)
-            return value(place, self.buffer, field.type)
+            require_readable(_logged_as(cells.column), field.type)
+            return _converted(values(cells, self.buffer), cells.column, field.type)
         except OptionError as error:
             raise self._altered(field, error) from None
         except (ValueError, pa.ArrowInvalid) as error:
             raise self._unreadable(field, error) from None
-
-    def _place(self, name: str) -> Place:
-        if name.lower() not in self.named:
-            raise StoreRefused(
-                f"Column {name!r} is not in rows that {self._where} logged",
-                why="the table was altered, before or since",
-                todo="leave it out by option columns, or begin a new query behind the ALTER",
-            )
-        return self.places[self.named[name.lower()]]
 
     def _altered(self, field: pa.Field, error: OptionError) -> StoreRefused:
         return StoreRefused(
@@ -228,3 +244,69 @@ class _Block:
     def _where(self) -> str:
         first, last = (str(self.pieces[at].begin.gtid) for at in (0, -1))
         return f"transaction {first}" if first == last else f"transactions {first} to {last}"
+
+
+def _logged_as(logged: BinlogColumn) -> ResultColumn:
+    """A column as it was when rows of it were logged. It may have been altered since."""
+    code, meta = logged.type.code, logged.type.meta
+    length = scale = 0
+    if code == tables.BIT:
+        length = (meta & 255) + 8 * (meta >> 8)
+    elif code == tables.NEWDECIMAL:
+        scale = meta >> 8
+        length = (meta & 255) + (scale > 0) + (not logged.unsigned)
+    code, binary = PROTOCOL_TYPES.get(code, code), logged.charset is None
+    return ResultColumn(logged.name, code, length, scale, bool(logged.unsigned), True, binary)
+
+
+def _converted(found: pa.Array, column: BinlogColumn, kind: pa.DataType) -> pa.Array:
+    """Values of a column as the type that was asked for."""
+    if types.is_duration(found.type):
+        return _time(found, column.type.meta, kind)
+    if found.type == kind:
+        return found
+    convert = next((convert for is_one, convert in CONVERSIONS if is_one(kind)), pa.Array.cast)
+    return convert(found, kind)
+
+
+def _boolean(found: pa.Array, kind: pa.DataType) -> pa.Array:  # noqa: ARG001 (there is one)
+    if not pc.all(pc.is_in(found, pa.array([0, 1, None], found.type))).as_py():
+        raise ValueError("it is neither 0 nor 1")
+    return pc.not_equal(found, pa.scalar(0, found.type))
+
+
+def _text(found: pa.Array, kind: pa.DataType) -> pa.Array:
+    if not types.is_decimal(found.type):
+        return found.cast(kind)
+    return pa.array([None if one is None else f"{one:f}" for one in found.to_pylist()], kind)
+
+
+CONVERSIONS: tuple[
+    tuple[Callable[[pa.DataType], bool], Callable[[pa.Array, pa.DataType], pa.Array]], ...
+] = (
+    (types.is_boolean, _boolean),
+    (types.is_duration, lambda found, kind: found.cast(pa.int64()).cast(kind)),
+    (types.is_string, _text),
+    (types.is_binary, lambda found, kind: _text(found, pa.string()).cast(kind)),
+    (types.is_nested, lambda found, kind: from_json.column(found.cast(pa.binary()), kind)),
+)
+"""What Arrow itself does not convert, or converts otherwise."""
+
+
+def _time(found: pa.Array, digits: int, kind: pa.DataType) -> pa.Array:
+    """A TIME: of a day, or its text, which may be of several days, or of less than none."""
+    micros = found.cast(pa.int64())
+    if types.is_time(kind):
+        if pc.any(pc.or_(pc.less(micros, 0), pc.greater_equal(micros, DAY))).as_py():
+            raise ValueError("it is no time of a day")
+        return micros.cast(pa.time64("us"))
+    texts = (None if one is None else _time_text(one, digits) for one in micros.to_pylist())
+    return pa.array(texts, pa.string()).cast(kind)
+
+
+def _time_text(micros: int, digits: int) -> str:
+    """As the server shows it: -12:34:56.78."""
+    seconds, rest = divmod(abs(micros), 1_000_000)
+    fraction = f".{rest:06d}"[: digits + 1] if digits else ""
+    sign = "-" if micros < 0 else ""
+    return f"{sign}{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,29 +17,23 @@ from functools import cached_property
 import pyarrow as pa
 import pymysql
 
-from pyspark_mysql.binlog.gtids import gtids
-from pyspark_mysql.binlog.log import Log, Refusal, Rows, Step
-from pyspark_mysql.binlog.places import Place
-from pyspark_mysql.binlog.transactions import Everything, Gtids, Stretch
+from pyspark_mysql.binlog.events import UPDATE, LogPlace
+from pyspark_mysql.binlog.gtids import GtidRange, Gtids, gtids
+from pyspark_mysql.binlog.images import PADDING, RowImage
+from pyspark_mysql.binlog.reader import (
+    BinlogReader,
+    BinlogRefusal,
+    RowChanges,
+    Step,
+    TransactionEnd,
+)
 from pyspark_mysql.follow import fitness, snapshot
 from pyspark_mysql.follow.changes import Changes
-from pyspark_mysql.follow.epochs import Epoch
-from pyspark_mysql.follow.fitness import Server
+from pyspark_mysql.follow.fitness import LogServer
 from pyspark_mysql.follow.layout import Layout
-from pyspark_mysql.follow.losses import (
-    altered,
-    purged,
-    refused,
-    require_all,
-    require_dialect,
-    require_same_kind,
-    strange,
-    untold,
-)
-from pyspark_mysql.follow.readable import require_columns
 from pyspark_mysql.follow.request import NOT_THERE, log_behind
-from pyspark_mysql.follow.snapshot import Piece, Snapshot
-from pyspark_mysql.follow.table import Followed, followed, warn
+from pyspark_mysql.follow.snapshot import Snapshot, SnapshotPiece
+from pyspark_mysql.follow.table import FollowedTable, followed, warn
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.failures import number, translated
 from sparkonce.feeds import STARTS, Position
@@ -51,10 +45,13 @@ log = logging.getLogger("sparkonce")
 READING = "reading the binary log"
 SNAPSHOT = "snapshot"
 
+QUIET_SECONDS = 600
+"""For so long transactions of other tables alone make no epoch."""
+
 
 @dataclass(frozen=True)
-class Transactions:
-    """A split: those that are among `end`, and not among `behind`.
+class TransactionSplit:
+    """A split: the transactions that are among `end`, and not among `behind`.
 
     Attributes:
         layout: of rows whose columns have no names in the log; None where that was not looked at.
@@ -64,15 +61,11 @@ class Transactions:
     behind: str
     end: str
     layout: Layout | None = None
-    place: Place | None = None
-
-
-QUIET_SECONDS = 600
-"""For so long transactions of other tables alone make no epoch."""
+    place: LogPlace | None = None
 
 
 @dataclass
-class Quiet:
+class EmptyScan:
     """What was scanned and has no rows.
 
     Attributes:
@@ -94,9 +87,9 @@ class MySqlFeed:
     def __init__(self, session: Session, options: Options, wanted: Scan) -> None:
         self.session, self.options, self.schema = session, options, wanted.schema
         self.of = ".".join(filter(None, (session.database, *options["dbtable"])[-2:]))
-        self._quiet = Quiet({}, "", 0.0)
+        self._empty = EmptyScan({}, "", 0.0)
         self._named, self._is_laid_out = True, False
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, LogPlace] = {}
 
     def begin(self) -> Position:
         """See `Feed.begin`. A table that can't be followed is refused."""
@@ -109,7 +102,7 @@ class MySqlFeed:
             return {"gtids": server.executed, SNAPSHOT: None}
         if starts == "latest":
             return {"gtids": server.executed}
-        require_dialect(starts, server)
+        fitness.require_dialect(starts, server)
         return {"gtids": starts}
 
     def latest(self) -> Position:
@@ -126,23 +119,23 @@ class MySqlFeed:
         begin = self._begin(after, server)
         if SNAPSHOT in after:
             return self._next_piece(begin, after[SNAPSHOT], most)
-        if self._quiet.after != after:
-            self._quiet = Quiet(after, begin, time.monotonic())
-        quiet = "" if server.lacks(self._quiet.upto) else self._quiet.upto
-        scanned = self._gtids(begin).joined(quiet)
+        if self._empty.after != after:
+            self._empty = EmptyScan(after, begin, time.monotonic())
+        empty = "" if server.lacks(self._empty.upto) else self._empty.upto
+        scanned = self._gtids(begin).joined(empty)
         kept = [str(self._gtids(one)) for one in (begin, scanned)]
         self._places = {at: one for at, one in self._places.items() if at in kept}
-        stretch = self._gtids(scanned).to(goal["gtids"])
-        epoch = Epoch(most)
-        if not stretch.done:
-            with self._steps(scanned, stretch) as steps:
+        wanted = self._gtids(scanned).up_to(goal["gtids"])
+        epoch = _Epoch(most)
+        if not wanted.is_complete:
+            with self._steps(scanned, wanted) as steps:
                 epoch.take(steps)
         self._named = self._named and epoch.named
         if epoch.rows:
-            return goal if stretch.done else {"gtids": stretch.reached()}
-        require_all(scanned, stretch)
-        self._quiet.upto = goal["gtids"]
-        return goal if time.monotonic() - self._quiet.since > QUIET_SECONDS else after
+            return goal if wanted.is_complete else {"gtids": wanted.reached()}
+        fitness.require_all_read(scanned, wanted)
+        self._empty.upto = goal["gtids"]
+        return goal if time.monotonic() - self._empty.since > QUIET_SECONDS else after
 
     def passed(self, after: Position, goal: Position) -> Position:  # noqa: ARG002 (it is all)
         """See `Feed.passed`."""
@@ -156,46 +149,46 @@ class MySqlFeed:
                 border = snapshot.next_border(self.session, self.table, low, most)
         return {"gtids": behind} if border is None else {"gtids": behind, SNAPSHOT: border}
 
-    def between(self, after: Position, end: Position) -> Sequence[Piece | Transactions]:
+    def between(self, after: Position, end: Position) -> Sequence[SnapshotPiece | TransactionSplit]:
         """See `Feed.between`. Later changes of a row come behind earlier ones, in one split."""
         server = self._server()
-        begin, upto = self._begin(after, server), self._there(end["gtids"], server)
+        begin, upto = self._begin(after, server), self._executed(end["gtids"], server)
         with translated(READING):
-            self._looked_at  # noqa: B018 (once for all epochs)
+            self._checked_columns  # noqa: B018 (once for all epochs)
             pieces = [*self._pieces(begin, after, end)] if SNAPSHOT in after else []
-            if self._gtids(begin).to(upto).done:
+            if self._gtids(begin).up_to(upto).is_complete:
                 return pieces
             layout = None if self._named else self._layout(begin)
-        return [*pieces, Transactions(begin, upto, layout, self._place(begin))]
+        return [*pieces, TransactionSplit(begin, upto, layout, self._place(begin))]
 
     def behind(self, after: Position, end: Position) -> int:
         """See `Feed.behind`. It tells of transactions of all tables."""
-        return self._gtids(after["gtids"]).many(end["gtids"])
+        return self._gtids(after["gtids"]).count_up_to(end["gtids"])
 
-    def read(self, split: Piece | Transactions) -> Iterator[pa.RecordBatch]:
+    def read(self, split: SnapshotPiece | TransactionSplit) -> Iterator[pa.RecordBatch]:
         """See `Feed.read`."""
         with translated(READING):
             table = self.table
-            if isinstance(split, Piece):
+            if isinstance(split, SnapshotPiece):
                 reader = Snapshot(self.session, table, self.schema)
-                yield from reader.read(split, self._rows(split, Everything()))
+                yield from reader.read(split, self._rows(split, GtidRange()))
             else:
                 yield from self._changes(split)
 
-    def _changes(self, split: Transactions) -> Iterator[pa.RecordBatch]:
-        stretch, known = self._gtids(split.behind).to(split.end), split.layout
+    def _changes(self, split: TransactionSplit) -> Iterator[pa.RecordBatch]:
+        wanted, known = self._gtids(split.behind).up_to(split.end), split.layout
         if split.place:
             self._places[str(self._gtids(split.behind))] = split.place
 
-        def rows() -> Iterator[Rows]:
-            for one in self._rows(split, stretch):
+        def rows() -> Iterator[RowChanges]:
+            for one in self._rows(split, wanted):
                 if known is None and not one.table.named:
                     self._layout(split.behind)
                 yield one
 
         changes = Changes(self.schema, None, known or self.table.layout)
         yield from changes.batches(rows())
-        require_all(split.behind, stretch)
+        fitness.require_all_read(split.behind, wanted)
 
     def _layout(self, behind: str) -> Layout:
         """The layout of rows that have no names, if none was altered since.
@@ -207,29 +200,29 @@ class MySqlFeed:
         """
         if not self._is_laid_out:
             unnamed, _ = False, self.table  # as it is before the log is looked at
-            with self._steps(behind, Everything(), skips=False) as steps:
+            with self._steps(behind, GtidRange(), skips=False) as steps:
                 for step in steps:
-                    if isinstance(step, Refusal) and step.alters and unnamed:
-                        raise altered(".".join(self.table.name), step)
-                    unnamed = unnamed or (isinstance(step, Rows) and not step.table.named)
+                    if isinstance(step, BinlogRefusal) and step.alters and unnamed:
+                        raise fitness.altered(self.table.shown, step)
+                    unnamed = unnamed or (isinstance(step, RowChanges) and not step.table.named)
             self._is_laid_out = True
         return self.table.layout
 
     @cached_property
-    def _looked_at(self) -> bool:
+    def _checked_columns(self) -> bool:
         """What can't be read is told before any row is."""
-        require_columns(self.table, self.schema)
+        self.table.require_columns(self.schema)
         warn(self.table, self.schema)
         return True
 
     @cached_property
-    def table(self) -> Followed:
+    def table(self) -> FollowedTable:
         """The table that is followed."""
         return followed(self.session, self.options["dbtable"])
 
-    def _server(self) -> Server:
+    def _server(self) -> LogServer:
         with translated(READING):
-            return fitness.server(self.session)
+            return fitness.log_server(self.session)
 
     @cached_property
     def _mariadb(self) -> bool:
@@ -239,79 +232,111 @@ class MySqlFeed:
     def _gtids(self, text: str) -> Gtids:
         return gtids(text, mariadb=self._mariadb)
 
-    def _place(self, behind: str) -> Place | None:
+    def _place(self, behind: str) -> LogPlace | None:
         """Where the last of some transactions is in the log, if that is known."""
         return self._places.get(str(self._gtids(behind)))
 
-    def _remember(self, reached: str, place: Place | None) -> None:
-        """Keep the place behind which nothing of the log was read.
-
-        From a place MariaDB sends what was read before, too, as far as it lies behind that: of
-        several domains one may have been read further on.
-        """
-        if place and reached and not (self._mariadb and "," in reached):
-            self._places[reached] = place
-
-    def _begin(self, after: Position, server: Server) -> str:
+    def _begin(self, after: Position, server: LogServer) -> str:
         """What was read, where the server has it, and all behind it."""
-        read = self._there(after["gtids"], server)
+        read = self._executed(after["gtids"], server)
         if gone := self._gtids(read).lacks(server.purged):
-            error = purged(gone, ".".join(self.table.name), in_snapshot=SNAPSHOT in after)
+            error = fitness.purged(gone, self.table.shown, in_snapshot=SNAPSHOT in after)
             if SNAPSHOT in after or self.options["failOnDataLoss"]:
                 raise error
             log.warning("%s", error)
             read = self._gtids(read).joined(server.purged)
         return read
 
-    def _there(self, read: str, server: Server) -> str:
+    def _executed(self, read: str, server: LogServer) -> str:
         """Transactions of those that the server has; if it lacks any, that is told."""
-        require_same_kind(read, server)
+        fitness.require_same_kind(read, server)
         lacking = server.lacks(read)
         if not lacking:
             return read
-        error = strange(lacking)
+        error = fitness.never_executed(lacking)
         if self.options["failOnDataLoss"]:
             raise error
         log.warning("%s", error)
         shared = server.shared(read)
         if shared is None:
-            raise untold(lacking)
+            raise fitness.unknown_share(lacking)
         return shared
 
-    def _pieces(self, begin: str, after: Position, end: Position) -> Sequence[Piece]:
+    def _pieces(self, begin: str, after: Position, end: Position) -> Sequence[SnapshotPiece]:
         snapshot.require_fit(self.table)
-        high = end.get(SNAPSHOT)
-        whole = Piece(begin, after[SNAPSHOT], high)
+        whole = SnapshotPiece(begin, after[SNAPSHOT], end.get(SNAPSHOT))
         return snapshot.pieces(self.session, self.table, whole, self.options["numPartitions"])
 
-    def _rows(self, split: Piece | Transactions, stretch: Stretch) -> Iterator[Rows]:
+    def _rows(
+        self, split: SnapshotPiece | TransactionSplit, wanted: GtidRange
+    ) -> Iterator[RowChanges]:
         """The rows that transactions changed."""
-        in_snapshot = isinstance(split, Piece)
-        with self._steps(split.behind, stretch, skips=not in_snapshot) as steps:
+        in_snapshot = isinstance(split, SnapshotPiece)
+        with self._steps(split.behind, wanted, skips=not in_snapshot) as steps:
             for step in steps:
-                if isinstance(step, Refusal):
-                    raise refused(step, in_snapshot=in_snapshot)
-                if isinstance(step, Rows):
+                if isinstance(step, BinlogRefusal):
+                    raise fitness.refused(step, in_snapshot=in_snapshot)
+                if isinstance(step, RowChanges):
                     yield step
 
     @contextmanager
     def _steps(
-        self, behind: str, stretch: Stretch, *, skips: bool = True
+        self, behind: str, wanted: GtidRange, *, skips: bool = True
     ) -> Iterator[Iterator[Step]]:
         skipped = (skips and self.options["skipTransactions"]) or ()
         with translated(READING):
             place, mariadb = self._place(behind), self._mariadb
-            found = Log(self.table.name, stretch, skipped, mariadb=mariadb, behind=place)
+            found = BinlogReader(self.table.name, wanted, skipped, mariadb=mariadb, behind=place)
             try:
                 with log_behind(self.session, behind, place, mariadb=mariadb) as events:
                     yield found.steps(events)
-                self._remember(stretch.reached(), found.place)
             except pymysql.MySQLError as error:
-                if number(error) == NOT_THERE:
-                    self._require_kept(behind)
+                purged = self._server().purged if number(error) == NOT_THERE else ""
+                if gone := self._gtids(behind).lacks(purged):
+                    raise fitness.purged(gone, self.table.shown, in_snapshot=False) from None
                 raise
+            # From a place MariaDB sends what was read before, too, as far as it lies behind that:
+            # of several domains one may have been read further on.
+            reached = wanted.reached()
+            if found.place and reached and not (mariadb and "," in reached):
+                self._places[reached] = found.place
 
-    def _require_kept(self, read: str) -> None:
-        """Tell by their names transactions behind those that were purged."""
-        if gone := self._gtids(read).lacks(self._server().purged):
-            raise purged(gone, ".".join(self.table.name), in_snapshot=False)
+
+class _Epoch:
+    """Where an epoch ends: with a transaction, and before what nobody can follow.
+
+    Args:
+        most: rows that it may have; more, if a transaction has. None is no limit.
+
+    Attributes:
+        rows: so many were taken; without a limit they are not counted one by one. What is refused
+            counts as one, as it must be told.
+        named: whether the log has the names of all their columns.
+    """
+
+    def __init__(self, most: int | None) -> None:
+        self._most, self._image = most, RowImage(())
+        self.rows, self.named = 0, True
+
+    def take(self, steps: Iterable[Step]) -> None:
+        """Take steps up to the end. A refusal behind rows stops the next epoch, not this one."""
+        ended = False
+        for step in steps:
+            if isinstance(step, BinlogRefusal) and ended:
+                return
+            self.rows += self._count(step)
+            if isinstance(step, TransactionEnd):
+                ended = self.rows > 0
+                if self._most is not None and self.rows >= self._most:
+                    return
+
+    def _count(self, step: Step) -> int:
+        if not isinstance(step, RowChanges):
+            return int(isinstance(step, BinlogRefusal))
+        self.named = self.named and step.table.named
+        if self._most is None:
+            return 1
+        if self._image.columns is not step.table.columns:
+            self._image = RowImage(step.table.columns)
+        found = len(self._image.starts(step.data + PADDING, len(step.data)))
+        return found // 2 if step.operation == UPDATE else found

@@ -1,34 +1,42 @@
-"""Whether a server's log can be followed: its settings, and what it still has."""
+"""Whether a server's log can be followed: its settings, and whether it has what a query read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pyspark_mysql.binlog.positions import GtidPosition, lacking, shared
-from pyspark_mysql.binlog.sets import GtidSet
-from pyspark_mysql.read.snapshot import end_of_log
+from pyspark_mysql.binlog.gtids import (
+    GtidPosition,
+    GtidRange,
+    GtidSet,
+    is_written_by,
+    never_had,
+    position_text,
+    shared_position,
+)
+from pyspark_mysql.binlog.reader import BinlogRefusal
+from pyspark_mysql.read.one_state import end_of_log
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.connection import Live
-from sparkonce.errors import StoreRefused
+from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable, UnreadLost
+from sparkonce.feeds import STARTS
 
-WANTED = {
-    "log_bin": "1",
-    "binlog_format": "ROW",
-    "binlog_row_image": "FULL",
-}
+# Settings by which the log tells of each row, whole, what it was and became.
+WANTED = {"log_bin": "1", "binlog_format": "ROW", "binlog_row_image": "FULL"}
 OF_MYSQL = {"gtid_mode": "ON", "binlog_row_value_options": ""}
-"""Settings by which the log tells of each row, whole, what it was and became."""
-
 
 LOGS_REPLICATED = (
     "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('log_replica_updates', 'log_slave_updates')"
 )
 """The first name is MySQL's since 8.0.26."""
 
+FORMS = {
+    "MySQL": "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-100",
+    "MariaDB": "0-1-100",
+}
+
 
 @dataclass(frozen=True)
-class Server:
+class LogServer:
     """A server, and which transactions it has.
 
     Attributes:
@@ -42,20 +50,23 @@ class Server:
     purged: str
     state: str = ""
 
+    @property
+    def name(self) -> str:
+        """What it is."""
+        return "MariaDB" if self.mariadb else "MySQL"
+
     def lacks(self, read: str) -> str:
         """Those that it has never had."""
-        if self.mariadb:
-            return lacking(self.state, read)
-        return GtidSet(self.executed).lacks(read)
+        return never_had(self.state, read) if self.mariadb else GtidSet(self.executed).lacks(read)
 
     def shared(self, read: str) -> str | None:
         """Those of them that it has had; None where that can't be told."""
         if self.mariadb:
-            return shared(self.state, read)
+            return shared_position(self.state, read)
         return GtidSet(read).common(self.executed) or None
 
 
-def server(session: Session) -> Server:
+def log_server(session: Session) -> LogServer:
     """Ask a server; one that can't be followed is refused.
 
     Raises:
@@ -63,8 +74,40 @@ def server(session: Session) -> Server:
         StoreRefused: a setting is another one.
     """
     with session.connected() as live:
-        _require_fit(live)
+        wanted = WANTED if live.mariadb else WANTED | OF_MYSQL
+        (found,) = live.run("SELECT " + ", ".join(f"@@global.{name}" for name in wanted))
+        for (name, needed), value in zip(wanted.items(), map(str, found), strict=True):
+            if value.upper() != needed:
+                raise StoreRefused(
+                    f"The server's {name} is {value!r}",
+                    why="its binary log does not tell of each row what it was and became",
+                    todo=f"set {name} to {needed!r}; what was logged before stays as it is",
+                )
         return _mariadb(live) if live.mariadb else _mysql(live)
+
+
+def _mysql(live: Live) -> LogServer:
+    ((executed, purged),) = live.run("SELECT @@global.gtid_executed, @@global.gtid_purged")
+    return LogServer(False, _one_line(executed), _one_line(purged))
+
+
+def _mariadb(live: Live) -> LogServer:
+    asked = "SELECT @@global.gtid_binlog_pos, @@global.gtid_binlog_state"
+    ((executed, state),) = live.run(asked)
+    first, *_ = live.run("SHOW BINARY LOGS")[0]
+    there = GtidPosition(executed).last  # domains that were deleted are none any more
+    gone = {at: one for at, one in GtidPosition(gtids_at(live, first)).last.items() if at in there}
+    return LogServer(True, _one_line(executed), position_text(gone), _one_line(state))
+
+
+def gtids_at(server: Live | Session, file: str, at: str = "4") -> str:
+    """How far MariaDB was at an offset of a file of its log; by default where the file begins."""
+    ((found,),) = server.run("SELECT BINLOG_GTID_POS(%s, %s)", file, int(at))
+    return _one_line(found or "")
+
+
+def _one_line(gtids: str) -> str:
+    return "".join(gtids.split())
 
 
 def require_all_logged(session: Session) -> None:
@@ -83,7 +126,7 @@ def require_all_logged(session: Session) -> None:
                 why="what it gets as a replica is not in its binary log",
                 todo=f"start it with {name}, or follow another server",
             )
-        for filtered in _filters(live):
+        for filtered in filter(None, end_of_log(live)[2:4]):
             raise StoreRefused(
                 f"The server's binary log leaves out databases: {filtered}",
                 why="of what is left out nothing would be seen",
@@ -91,43 +134,100 @@ def require_all_logged(session: Session) -> None:
             )
 
 
-def _filters(live: Live) -> Iterator[str]:
-    """What the log has alone, or leaves out; nothing where the user may not see that."""
-    yield from (str(one) for one in end_of_log(live)[2:4] if one)
+def require_dialect(starts: str, server: LogServer) -> None:
+    """Refuse GTIDs that are written as another kind of server writes them.
+
+    Raises:
+        OptionError: they are.
+    """
+    if not is_written_by(starts, mariadb=server.mariadb):
+        raise OptionError(
+            f"Option {STARTS} is {starts!r}, which is no set of GTIDs of the server",
+            why=f"it is a {server.name}",
+            todo=f"write it as the server does: {FORMS[server.name]}",
+        )
 
 
-def _require_fit(live: Live) -> None:
-    wanted = WANTED if live.mariadb else WANTED | OF_MYSQL
-    (found,) = live.run("SELECT " + ", ".join(f"@@global.{name}" for name in wanted))
-    for (name, needed), value in zip(wanted.items(), map(str, found), strict=True):
-        if value.upper() != needed:
-            raise StoreRefused(
-                f"The server's {name} is {value!r}",
-                why="its binary log does not tell of each row what it was and became",
-                todo=f"set {name} to {needed!r}; what was logged before stays as it is",
-            )
+def require_same_kind(read: str, server: LogServer) -> None:
+    """Refuse what was read of another kind of server: none of it means anything to this one.
+
+    Raises:
+        StoreRefused: it was.
+    """
+    if not is_written_by(read, mariadb=server.mariadb):
+        raise StoreRefused(
+            f"The checkpoint says that {read} was read, which is no set of GTIDs of the server",
+            why=f"it is a {server.name}, and the query read another kind of server before",
+            todo="let option url lead to that one; or bring the target in line with the table, and"
+            " begin a new query with a new checkpointLocation",
+        )
 
 
-def _mysql(live: Live) -> Server:
-    ((executed, purged),) = live.run("SELECT @@global.gtid_executed, @@global.gtid_purged")
-    return Server(False, _one_line(executed), _one_line(purged))
+def require_all_read(behind: str, wanted: GtidRange) -> None:
+    """Refuse an end of the log before all was read.
+
+    Raises:
+        StoreUnreachable: it may be a replica, which gets the rest.
+    """
+    if missing := wanted.missing():
+        raise StoreUnreachable(
+            f"The server's log ends without transactions {missing}",
+            why=f"they were there when an epoch was planned behind {behind}",
+            todo="look whether option url leads to another server now, and at its replication",
+        )
 
 
-def _mariadb(live: Live) -> Server:
-    asked = "SELECT @@global.gtid_binlog_pos, @@global.gtid_binlog_state"
-    ((executed, state),) = live.run(asked)
-    first, *_ = live.run("SHOW BINARY LOGS")[0]
-    there = GtidPosition(executed).last
-    gone = GtidPosition(gtids_at(live, first))  # domains that were deleted are none any more
-    gone.last = {domain: one for domain, one in gone.last.items() if domain in there}
-    return Server(True, _one_line(executed), str(gone), _one_line(state))
+def purged(gone: str, table: str, *, in_snapshot: bool) -> UnreadLost:
+    """The error for transactions that are no longer in the log."""
+    todo = "bring the target in line with the table; failOnDataLoss=false goes on without them"
+    if in_snapshot:
+        todo = "begin a new query, and let the server keep its log for as long as a snapshot takes"
+    return UnreadLost(
+        f"Transactions {gone} were purged before they were read: what they did to"
+        f" {table} is not known",
+        why="the server keeps its binary log for a time (binlog_expire_logs_seconds), and the query"
+        " was down or behind for longer",
+        todo=todo,
+    )
 
 
-def gtids_at(server: Live | Session, file: str, at: str = "4") -> str:
-    """How far MariaDB was at an offset of a file of its log; by default where the file begins."""
-    ((found,),) = server.run("SELECT BINLOG_GTID_POS(%s, %s)", file, int(at))
-    return _one_line(found or "")
+def never_executed(gtids: str) -> StoreUnreachable:
+    """The error for transactions that a server has never had."""
+    return StoreUnreachable(
+        f"The server has never had transactions {gtids}, which the query has read, or is to begin"
+        " behind",
+        why="it is a replica that is behind, or it lost them in a failover",
+        todo="wait for it; if they are lost, bring the target in line with the table:"
+        " failOnDataLoss=false goes on without them",
+    )
 
 
-def _one_line(gtids: str) -> str:
-    return "".join(gtids.split())
+def unknown_share(gtids: str) -> StoreRefused:
+    """The error for a server of which nobody knows up to where it has what was read."""
+    return StoreRefused(
+        f"Up to where the server has what was read before transactions {gtids} can't be told",
+        why="the server that gave these gave none that this one has",
+        todo="bring the target in line with the table, and begin a new query with a new"
+        " checkpointLocation",
+    )
+
+
+def refused(by: BinlogRefusal, *, in_snapshot: bool) -> StoreRefused:
+    """The error for a transaction whose rows can't be told."""
+    passed = f"; the stream can go on behind it with skipTransactions={by.gtid}, without its rows"
+    begun = ", and begin a new query: this one's snapshot can't be made any more"
+    return StoreRefused(
+        f"Transaction {by.gtid} {by.what}", by.why, by.todo + (begun if in_snapshot else passed)
+    )
+
+
+def altered(table: str, by: BinlogRefusal) -> StoreRefused:
+    """The error for rows without names of columns, behind which their table was altered."""
+    return StoreRefused(
+        f"Rows of {table} can't be told that were logged before transaction {by.gtid}, which"
+        f" {by.what}",
+        why="the table may have other columns since, and the log has no names of them"
+        " (binlog_row_metadata)",
+        todo="bring the target in line with the table, SET GLOBAL binlog_row_metadata=FULL, and"
+        " begin a new query behind that transaction",
+    )

@@ -4,37 +4,37 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 
-from pyspark_mysql.binlog import tables as binlog
-from pyspark_mysql.binlog import types
-from pyspark_mysql.binlog.charsets import Charset, Charsets
+from pyspark_mysql.binlog import tables
+from pyspark_mysql.binlog.codecs import Charset, Charsets
+from pyspark_mysql.binlog.tables import BinlogColumn, LoggedTable
 from pyspark_mysql.target.columns import Column
 from sparkonce.errors import StoreRefused
 
 CODES = {
-    "tinyint": types.TINY,
-    "smallint": types.SHORT,
-    "mediumint": types.INT24,
-    "int": types.LONG,
-    "bigint": types.LONGLONG,
-    "float": types.FLOAT,
-    "double": types.DOUBLE,
-    "decimal": types.NEWDECIMAL,
-    "bit": types.BIT,
-    "year": types.YEAR,
-    "date": types.DATE,
-    "datetime": types.DATETIME2,
-    "timestamp": types.TIMESTAMP2,
-    "time": types.TIME2,
-    "char": types.STRING,
-    "binary": types.STRING,
-    "varchar": types.VARCHAR,
-    "varbinary": types.VARCHAR,
-    "json": types.JSON,
-    "enum": types.ENUM,
-    "set": types.SET,
+    "tinyint": tables.TINY,
+    "smallint": tables.SHORT,
+    "mediumint": tables.INT24,
+    "int": tables.LONG,
+    "bigint": tables.LONGLONG,
+    "float": tables.FLOAT,
+    "double": tables.DOUBLE,
+    "decimal": tables.NEWDECIMAL,
+    "bit": tables.BIT,
+    "year": tables.YEAR,
+    "date": tables.DATE,
+    "datetime": tables.DATETIME2,
+    "timestamp": tables.TIMESTAMP2,
+    "time": tables.TIME2,
+    "char": tables.STRING,
+    "binary": tables.STRING,
+    "varchar": tables.VARCHAR,
+    "varbinary": tables.VARCHAR,
+    "json": tables.JSON,
+    "enum": tables.ENUM,
+    "set": tables.SET,
 }
 """What the log calls the types of tables; values of others are not read."""
 
@@ -42,8 +42,8 @@ CHOICES = ("enum", "set")
 SIZES = ("", "tiny", "medium", "long")
 POINTS = ("point", "linestring", "polygon", "geometry")
 MANY = ("multipoint", "multilinestring", "multipolygon", "geomcollection", "geometrycollection")
-CODES |= {size + kind: types.BLOB for kind in ("text", "blob") for size in SIZES}
-CODES |= dict.fromkeys((*POINTS, *MANY), types.GEOMETRY)
+CODES |= {size + kind: tables.BLOB for kind in ("text", "blob") for size in SIZES}
+CODES |= dict.fromkeys((*POINTS, *MANY), tables.GEOMETRY)
 
 WORDS = re.compile(r"(x?)'((?:[^'\\]|''|\\.)*)'")
 """Those of an ENUM or a SET, as the server shows their type; of bytes MySQL shows some as x'ff'."""
@@ -51,7 +51,6 @@ WORDS = re.compile(r"(x?)'((?:[^'\\]|''|\\.)*)'")
 SHOWN = ("ascii", "utf8", "utf8mb3")
 """Sets, beside those of one byte, of which the server shows each character."""
 
-DIGITS = re.compile(r"\d+")
 LOST, NOT_PLAIN = re.compile(r"\?"), re.compile(r"[^ ->@-~]")
 """What a word may have been another one by: in texts, and in bytes."""
 
@@ -62,16 +61,17 @@ ESCAPED = {"n": "\n", "r": "\r", "0": "\0"}
 PERIOD = {"row_start", "row_end"}
 """Columns of MariaDB's system versioned tables. A table may have named them otherwise."""
 
-END_OF_ROW = types.TIMESTAMP2, 6
+END_OF_ROW = tables.TIMESTAMP2, 6
 """What the second one is, by which each key of such a table ends."""
 
 UTF8 = Charset("utf8mb4")
 
 
+@dataclass(frozen=True)
 class Layout:
     """The columns of a table, as it is now.
 
-    Args:
+    Attributes:
         table: its database and its name.
         columns: those that the user may see, in their order.
         key: those of its primary key.
@@ -81,25 +81,19 @@ class Layout:
             each unique key that is too long for an index; such keys come and go unseen.
     """
 
-    def __init__(
-        self,
-        table: tuple[str, str],
-        columns: Sequence[Column],
-        key: Sequence[str],
-        charsets: Charsets,
-        *,
-        whole: bool,
-        mariadb: bool,
-    ) -> None:
-        self.table, self.columns, self.key = table, columns, key
-        self.charsets, self.whole, self.mariadb = charsets, whole, mariadb
+    table: tuple[str, str]
+    columns: Sequence[Column]
+    key: Sequence[str]
+    charsets: Charsets
+    whole: bool
+    mariadb: bool
 
-    def named(self, logged: binlog.Table) -> dict[str, int]:
+    def named(self, logged: LoggedTable) -> dict[str, int]:
         """The place of each column, by its name in lower case."""
-        columns: Sequence[binlog.Column | Column] = logged.columns if logged.named else self.columns
+        columns: Sequence[BinlogColumn | Column] = logged.columns if logged.named else self.columns
         return {one.name.lower(): at for at, one in enumerate(columns)}
 
-    def completed(self, logged: binlog.Table) -> binlog.Table:
+    def completed(self, logged: LoggedTable) -> LoggedTable:
         """The table with what the log leaves out of it: names, signs, character sets, its key.
 
         Raises:
@@ -113,9 +107,9 @@ class Layout:
             known = [*self.columns]
             key = tuple(at for at, one in enumerate(known) if one.name in self.key)
         pairs = zip_longest(logged.columns, known)
-        return replace(logged, columns=tuple(self._completed(*one) for one in pairs), key=key)
+        return LoggedTable(tuple(self._completed(*one) for one in pairs), key)
 
-    def _completed(self, logged: binlog.Column, known: Column | None) -> binlog.Column:
+    def _completed(self, logged: BinlogColumn, known: Column | None) -> BinlogColumn:
         charset = self.charsets.of(logged.collation, known.charset if known else "")
         if known is None:
             return replace(logged, charset=charset)
@@ -125,7 +119,7 @@ class Layout:
             logged, name=known.name, unsigned=_is_unsigned(known), charset=charset, words=words
         )
 
-    def _require_no_history(self, logged: binlog.Table) -> None:
+    def _require_no_history(self, logged: LoggedTable) -> None:
         """Refuse rows of a time when the table was system versioned: those of its history, too."""
         gone = {one.name for one in logged.columns} - {one.name for one in self.columns}
         last = [logged.columns[at] for at in logged.key[1:]][-1:]
@@ -139,7 +133,7 @@ class Layout:
                 " ALTER",
             )
 
-    def _require_same(self, logged: binlog.Table) -> None:
+    def _require_same(self, logged: LoggedTable) -> None:
         if not self.whole:
             raise StoreRefused(
                 f"The user may not see all columns of table {'.'.join(self.table)}",
@@ -151,7 +145,7 @@ class Layout:
         many = len(self.columns)
         pairs = zip(self.columns, logged.columns[:many], strict=False)
         more = [one.type.code for one in logged.columns[many:]]
-        hashes = [types.LONGLONG] * (len(more) if self.mariadb else 0)
+        hashes = [tables.LONGLONG] * (len(more) if self.mariadb else 0)
         is_same = len(logged.columns) >= many and more == hashes
         if not is_same or not all(self._is_same(*one) for one in pairs):
             raise StoreRefused(
@@ -161,13 +155,13 @@ class Layout:
                 todo="SET GLOBAL binlog_row_metadata=FULL, and begin a new query behind the ALTER",
             )
 
-    def _is_same(self, known: Column, logged: binlog.Column) -> bool:
+    def _is_same(self, known: Column, logged: BinlogColumn) -> bool:
         """Whether a column may be what rows were logged of, by all that the log tells of it."""
         if known.nullable != logged.nullable:
             return False
         if not is_read(known):
             return True
-        if known.kind == "json" and logged.type.code == types.BLOB:  # MariaDB's, which is a text
+        if known.kind == "json" and logged.type.code == tables.BLOB:  # MariaDB's, which is a text
             return True
         charset = self.charsets.of(logged.collation, known.charset)
         return (
@@ -196,14 +190,14 @@ def _is_unsigned(column: Column) -> bool:
 def _meta(column: Column) -> int | None:
     """What more the log tells of a type, see `Type`; None of one of which it is not known here."""
     code = CODES[column.kind]
-    first, second = [*map(int, DIGITS.findall(column.shown)), 0, 0][:2]
-    if code == types.NEWDECIMAL:
+    first, second = [*map(int, re.findall(r"\d+", column.shown)), 0, 0][:2]
+    if code == tables.NEWDECIMAL:
         return first | second << 8
-    if code == types.BIT:
+    if code == tables.BIT:
         return first % 8 | first // 8 << 8
-    if code in types.MOMENTS:
+    if code in tables.MOMENTS:
         return first
-    if code in (types.STRING, types.VARCHAR):
+    if code in (tables.STRING, tables.VARCHAR):
         return column.room * max(column.width, 1)
     return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from itertools import chain
@@ -12,18 +12,16 @@ from typing import Any, TypeAlias
 
 import pymysql
 
-from pyspark_mysql.binlog import headers
-from pyspark_mysql.binlog.packets import Event, events
-from pyspark_mysql.binlog.places import Place, up_to
-from pyspark_mysql.binlog.positions import GtidPosition
-from pyspark_mysql.binlog.sets import GtidSet
+from pyspark_mysql.binlog import events
+from pyspark_mysql.binlog.events import Event, LogPlace
+from pyspark_mysql.binlog.gtids import GtidPosition, GtidSet
 from pyspark_mysql.follow.fitness import gtids_at
-from pyspark_mysql.read.source import WRITE_SECONDS
+from pyspark_mysql.read.rows import WRITE_SECONDS
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.connection import Live
 from pyspark_mysql.server.failures import number
 
-Stream: TypeAlias = Generator[Event, None, None]
+EventStream: TypeAlias = Generator[Event, None, None]
 """Events of a connection, which ends with it."""
 
 NON_BLOCK, THROUGH_GTID = 1, 4
@@ -37,7 +35,7 @@ NOT_THERE = 1236
 
 @contextmanager
 def log_behind(
-    session: Session, after: str, place: Place | None = None, *, mariadb: bool
+    session: Session, after: str, place: LogPlace | None = None, *, mariadb: bool
 ) -> Iterator[Iterator[Event]]:
     """The events of all transactions that are none of `after`, up to the end of the log.
 
@@ -58,14 +56,14 @@ def log_behind(
         yield found
 
 
-def _begun(session: Session, after: str, place: Place | None) -> Stream:
+def _begun(session: Session, after: str, place: LogPlace | None) -> EventStream:
     head, found = list[Event](), _sent(session, partial(_ask, after=after))
     if place:
         near = _sent(session, partial(_ask_at, after=after, place=place))
         try:
-            known = up_to(place, near)
+            known = _up_to(place, near)
         except pymysql.MySQLError:  # another file, or another server
-            known = None
+            known = []
         if known:
             head, found = known, near
         else:
@@ -74,13 +72,25 @@ def _begun(session: Session, after: str, place: Place | None) -> Stream:
         yield from chain(head, found)
 
 
-def _sent(session: Session, ask: Callable[[Live, int], None]) -> Stream:
+def _up_to(place: LogPlace, found: Iterable[Event]) -> list[Event]:
+    """The events from a place on, up to the one that begins its transaction; else none."""
+    head = list[Event]()
+    for event in found:
+        head.append(event)
+        if event.kind == events.FORMAT and place.file.begun(event) != place.file:
+            break
+        if begin := events.BEGINS.get(event.kind):
+            return head if str(begin(event).gtid) == place.gtid else []
+    return []
+
+
+def _sent(session: Session, ask: Callable[[Live, int], None]) -> EventStream:
     with session.pool.lend() as live:
         try:
             _prepare(live, int(session.access.timeout * 1e9 / 3))
             # Two replicas of one number would end each other's connection.
             ask(live, random.randrange(2**31, 2**32))  # noqa: S311 (no secret)
-            yield from events(live.connection)
+            yield from events.events(live.connection)
         finally:
             live.drop()  # it sends events, and answers nothing else
 
@@ -103,7 +113,7 @@ def _ask(live: Live, replica: int, *, after: str) -> None:
         _dump_without(live, replica, "", BEGINNING, after)
 
 
-def _ask_at(live: Live, replica: int, *, after: str, place: Place) -> None:
+def _ask_at(live: Live, replica: int, *, after: str, place: LogPlace) -> None:
     """MySQL leaves out transactions even there; the first one is to be seen."""
     if live.mariadb:
         _dump(live, replica, file=place.file.name, at=place.at)
@@ -113,12 +123,14 @@ def _ask_at(live: Live, replica: int, *, after: str, place: Place) -> None:
 
 
 def _dump(live: Live, replica: int, *, file: str, at: int) -> None:
+    # 4 offset, 2 flags, 4 number of the replica, the file's name.
     connection: Any = live.connection
     asked = struct.pack("<IHI", at, NON_BLOCK, replica) + file.encode()
     connection._execute_command(COM_BINLOG_DUMP, asked)
 
 
 def _dump_without(live: Live, replica: int, file: str, at: int, read: str) -> None:
+    # 2 flags, 4 number of the replica, 4 size of the file, its name, 8 offset, 4 size of a set, it.
     connection: Any = live.connection
     name, encoded = file.encode(), GtidSet(read).encoded()
     asked = struct.pack("<HII", NON_BLOCK | THROUGH_GTID, replica, len(name)) + name
@@ -126,7 +138,7 @@ def _dump_without(live: Live, replica: int, file: str, at: int, read: str) -> No
     connection._execute_command(COM_BINLOG_DUMP_GTID, asked)
 
 
-def _past_crashes(session: Session, after: str, found: Stream) -> Stream:
+def _past_crashes(session: Session, after: str, found: EventStream) -> EventStream:
     """The same, on behind files that end in the midst of an event: MariaDB leaves them so.
 
     What the server knew when it began the next file tells that nothing else is lost.
@@ -137,11 +149,11 @@ def _past_crashes(session: Session, after: str, found: Stream) -> Stream:
         try:
             with closing(found):
                 for event in found:
-                    if event.kind == headers.ROTATE:
-                        file = headers.file_name(event)
-                    elif event.kind == headers.MARIADB_GTID:
-                        gtid = str(headers.begin_in_domain(event).gtid)
-                        before, now = now, now | GtidPosition(gtid).last
+                    if event.kind == events.ROTATE:
+                        file = events.file_name(event)
+                    elif event.kind == events.MARIADB_GTID:
+                        gtid = events.begin_in_domain(event).gtid
+                        before, now = now, now | GtidPosition(str(gtid)).last
                     yield event
             return
         except pymysql.MySQLError as error:

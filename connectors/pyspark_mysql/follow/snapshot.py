@@ -18,18 +18,14 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from pyspark_mysql.binlog.gtids import gtids
-from pyspark_mysql.binlog.log import Rows
+from pyspark_mysql.binlog.reader import RowChanges
 from pyspark_mysql.follow.changes import BEFORE, META, OP, Changes
-from pyspark_mysql.follow.fitness import gtids_at, server
-from pyspark_mysql.follow.readable import require_key
-from pyspark_mysql.follow.table import Followed
+from pyspark_mysql.follow.fitness import gtids_at, log_server
+from pyspark_mysql.follow.table import FollowedTable
 from pyspark_mysql.read import ranges
-from pyspark_mysql.read.described import Described
-from pyspark_mysql.read.forms import Form, form
-from pyspark_mysql.read.lines import lines
-from pyspark_mysql.read.rows import batches, line
-from pyspark_mysql.read.snapshot import begun, place_in_log
-from pyspark_mysql.read.source import WRITE_SECONDS
+from pyspark_mysql.read.columns import ResultColumn, wire_form
+from pyspark_mysql.read.one_state import begun, place_in_log
+from pyspark_mysql.read.rows import WRITE_SECONDS, batches, lines, select
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.literals import identifier
 from sparkonce.errors import StoreRefused, StoreUnreachable, StoreUnsafe
@@ -45,7 +41,7 @@ AT = "sparkonce at"
 
 
 @dataclass(frozen=True)
-class Piece:
+class SnapshotPiece:
     """A split: rows whose key begins with a number in a range, as they were.
 
     Attributes:
@@ -59,42 +55,42 @@ class Piece:
     high: int | None = None
 
 
-def require_fit(table: Followed) -> None:
+def require_fit(table: FollowedTable) -> None:
     """Refuse a table of which no earlier state can be made.
 
     Raises:
         StoreRefused: it has no primary key, or none that is read, or rows change unlogged.
         StoreUnsafe: its engine has no snapshots.
     """
-    shown = ".".join(table.name)
     if not table.key:
         raise StoreRefused(
-            f"startingPosition=snapshot: table {shown} has no primary key",
+            f"startingPosition=snapshot: table {table.shown} has no primary key",
             why="nothing tells which rows were changed while the table is read",
             todo="give it one, or begin with startingPosition=latest",
         )
     if table.engine != "InnoDB":
         raise StoreUnsafe(
-            f"startingPosition=snapshot: table {shown} has the engine {table.engine}",
+            f"startingPosition=snapshot: table {table.shown} has the engine {table.engine}",
             why="it shows no state of one moment while others write",
             todo="ALTER TABLE ... ENGINE=InnoDB, or begin with startingPosition=latest",
         )
     if table.cascade:
         raise StoreRefused(
-            f"startingPosition=snapshot: foreign key {table.cascade} changes rows of table {shown}",
+            f"startingPosition=snapshot: foreign key {table.cascade} changes rows of table"
+            f" {table.shown}",
             why="the binary log does not have these changes, so what rows were can't be told",
             todo="ALTER it to ON DELETE and ON UPDATE RESTRICT, or begin with"
             " startingPosition=latest",
         )
-    require_key(table)
+    table.require_key()
 
 
-def next_border(session: Session, table: Followed, low: int | None, most: int) -> int | None:
+def next_border(session: Session, table: FollowedTable, low: int | None, most: int) -> int | None:
     """The number up to which so many rows come; None if these are all, or can't be divided."""
     first = _divided(table)
     if first is None:
         return None
-    name, where = identifier(first.name), _condition(first, Piece("", low))
+    name, where = identifier(first.name), _condition(first, SnapshotPiece("", low))
     with session.limited():
         found = session.run(
             f"SELECT {name} FROM {table.relation}{where} ORDER BY {name} LIMIT 1 OFFSET {most - 1}"
@@ -102,7 +98,9 @@ def next_border(session: Session, table: Followed, low: int | None, most: int) -
     return int(found[0][0]) if found else None
 
 
-def pieces(session: Session, table: Followed, whole: Piece, many: int) -> Sequence[Piece]:
+def pieces(
+    session: Session, table: FollowedTable, whole: SnapshotPiece, many: int
+) -> Sequence[SnapshotPiece]:
     """The same in so many pieces, where the server knows of about how many rows each has."""
     first = _divided(table)
     if first is None or (whole.low, whole.high) != (None, None):
@@ -111,7 +109,7 @@ def pieces(session: Session, table: Followed, whole: Piece, many: int) -> Sequen
         begins = ranges.borders(session, table.relation, first, many)
     ends = [one - 1 for one in begins]
     return [
-        Piece(whole.behind, low, high)
+        SnapshotPiece(whole.behind, low, high)
         for low, high in zip([None, *ends], [*ends, None], strict=True)
     ]
 
@@ -125,12 +123,14 @@ class Snapshot:
         schema: of the rows.
     """
 
-    def __init__(self, session: Session, table: Followed, schema: pa.Schema) -> None:
+    def __init__(self, session: Session, table: FollowedTable, schema: pa.Schema) -> None:
         self.session, self.table, self.schema = session, table, schema
         self.fields = [one for one in schema if one.name not in (*META, BEFORE)]
-        self.key = [(name, _type(table.columns[name])) for name in table.key]
+        # Those of the key, as they are told apart, and then those that were asked for.
+        self.key = [pa.field(name, _type(table.columns[name])) for name in table.key]
+        self.columns = [*self.key, *self.fields]
 
-    def read(self, piece: Piece, since: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
+    def read(self, piece: SnapshotPiece, since: Iterable[RowChanges]) -> Iterator[pa.RecordBatch]:
         """The rows of a piece.
 
         Args:
@@ -142,33 +142,19 @@ class Snapshot:
             StoreRefused: something changed rows without telling of each.
             StoreUnreachable: the server does not show the state yet.
         """
+        forms = [wire_form(self.table.column(one.name), one.type) for one in self.columns]
+        sql = select(forms, self.table.relation, _condition(_divided(self.table), piece))
         with _held(self.session, piece.behind):
             touched = self._touched(since)
-            with closing(lines(self.session, self._select(piece))) as blocks:
-                for batch in self._there(blocks):
-                    yield self._told(_without(batch, touched, self.key))
+            with closing(lines(self.session, sql)) as blocks:
+                for batch in batches(blocks, forms, pa.schema(self.columns)):
+                    yield self._as_changes(_without(batch, touched, self.table.key))
         yield from self._former(piece, touched)
 
-    def _select(self, piece: Piece) -> str:
-        names = [identifier(one.name) for one in self._columns()]
-        first = _divided(self.table)
-        where = _condition(first, piece) if first else ""
-        return f"SELECT {line(self._forms(), names)} FROM {self.table.relation}{where}"
-
-    def _columns(self) -> list[pa.Field]:
-        """Those of the key, as they are told apart, and then those that were asked for."""
-        return [*(pa.field(*one) for one in self.key), *self.fields]
-
-    def _there(self, blocks: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
-        yield from batches(blocks, self._forms(), pa.schema(self._columns()))
-
-    def _forms(self) -> list[Form]:
-        return [form(self.table.column(one.name), one.type) for one in self._columns()]
-
-    def _touched(self, since: Iterable[Rows]) -> pa.Table:
+    def _touched(self, since: Iterable[RowChanges]) -> pa.Table:
         """The first touch of each row: its key, whether it was there, and what it was."""
-        kinds = [pa.field(OP, pa.string()), pa.field(BEFORE, pa.struct(self._columns()))]
-        schema = pa.schema([*(pa.field(*one) for one in self.key), *kinds])
+        kinds = [pa.field(OP, pa.string()), pa.field(BEFORE, pa.struct(self.columns))]
+        schema = pa.schema([*self.key, *kinds])
         changes = Changes(schema, self.table.key, self.table.layout)
         found, new = schema.empty_table(), list[pa.RecordBatch]()
         for batch in changes.batches(since):
@@ -183,25 +169,22 @@ class Snapshot:
         firsts = numbered.group_by(list(self.table.key)).aggregate([(AT, "min")])
         return both.take(firsts[f"{AT}_min"].combine_chunks().sort())
 
-    def _former(self, piece: Piece, touched: pa.Table) -> Iterator[pa.RecordBatch]:
+    def _former(self, piece: SnapshotPiece, touched: pa.Table) -> Iterator[pa.RecordBatch]:
         """Rows of the piece that were touched since, as they were."""
         there = touched.filter(pc.not_equal(touched[OP], "c"))
         for batch in there.to_batches():
             former = pa.RecordBatch.from_struct_array(batch[BEFORE])
-            yield self._told(former.filter(_is_in(former, piece, _divided(self.table))))
+            inside = _is_in(former, piece, _divided(self.table))
+            yield self._as_changes(former if inside is None else former.filter(inside))
 
-    def _told(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        many, found = len(batch), dict(zip(self._places(), batch.columns, strict=True))
-        told = [found.get(("", one.name)) for one in self.schema]
+    def _as_changes(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        # A column of the key may be asked for, too, as another type: it stands behind the key.
+        found = {field.name: len(self.key) + at for at, field in enumerate(self.fields)}
         columns = [
-            _meta(field, many) if column is None else column
-            for field, column in zip(self.schema, told, strict=True)
+            batch.column(found[field.name]) if field.name in found else _meta(field, len(batch))
+            for field in self.schema
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
-
-    def _places(self) -> list[tuple[str, str]]:
-        """A column of the key may be asked for, too, as another type."""
-        return [*(("key", name) for name, _ in self.key), *(("", one.name) for one in self.fields)]
 
 
 def _meta(field: pa.Field, many: int) -> pa.Array:
@@ -210,12 +193,12 @@ def _meta(field: pa.Field, many: int) -> pa.Array:
     return pa.nulls(many, field.type)
 
 
-def _type(column: Described) -> pa.DataType:
+def _type(column: ResultColumn) -> pa.DataType:
     """What tells keys apart: a TINYINT(1) may be more than true and false."""
     return pa.int8() if types.is_boolean(column.natural) else column.natural
 
 
-def _divided(table: Followed) -> Described | None:
+def _divided(table: FollowedTable) -> ResultColumn | None:
     """The first column of the key, if it is a whole number."""
     first = table.columns[table.key[0]]
     kind = first.natural
@@ -223,35 +206,34 @@ def _divided(table: Followed) -> Described | None:
     return first if whole and ranges.divides(first) else None
 
 
-def _condition(first: Described, piece: Piece) -> str:
-    name, found = identifier(first.name), []
-    if piece.low is not None:
-        found.append(f"{name} > {piece.low}")
-    if piece.high is not None:
-        found.append(f"{name} <= {piece.high}")
-    return f" WHERE {' AND '.join(found)}" if found else ""
-
-
-def _is_in(rows: pa.RecordBatch, piece: Piece, first: Described | None) -> pa.Array:
-    inside = pa.repeat(True, len(rows))
+def _condition(first: ResultColumn | None, piece: SnapshotPiece) -> str:
     if first is None:
-        return inside
-    numbers = rows.column(0)
-    if piece.low is not None:
-        inside = pc.and_(inside, pc.greater(numbers, pa.scalar(piece.low, numbers.type)))
-    if piece.high is not None:
-        inside = pc.and_(inside, pc.less_equal(numbers, pa.scalar(piece.high, numbers.type)))
+        return ""
+    name = identifier(first.name)
+    low = [f"{name} > {piece.low}"] if piece.low is not None else []
+    high = [f"{name} <= {piece.high}"] if piece.high is not None else []
+    return f" WHERE {' AND '.join(low + high)}" if low or high else ""
+
+
+def _is_in(
+    rows: pa.RecordBatch, piece: SnapshotPiece, first: ResultColumn | None
+) -> pa.Array | None:
+    """Which rows lie in a piece; None if all do."""
+    inside, numbers = None, rows.column(0)
+    for bound, is_within in ((piece.low, pc.greater), (piece.high, pc.less_equal)):
+        if first is not None and bound is not None:
+            one = is_within(numbers, pa.scalar(bound, numbers.type))
+            inside = one if inside is None else pc.and_(inside, one)
     return inside
 
 
-def _without(batch: pa.RecordBatch, touched: pa.Table, key: Sequence[tuple[str, Any]]) -> Any:
+def _without(batch: pa.RecordBatch, touched: pa.Table, key: Sequence[str]) -> Any:
     """Rows whose keys were not touched."""
     if not len(touched):
         return batch
-    names = [name for name, _ in key]
-    keys = pa.Table.from_arrays(batch.columns[: len(key)], names=names)
+    keys = pa.Table.from_arrays(batch.columns[: len(key)], names=[*key])
     numbered = keys.append_column(AT, pa.array(np.arange(len(batch))))
-    left = numbered.join(touched.select(names), names, join_type="left anti", use_threads=False)
+    left = numbered.join(touched.select(key), [*key], join_type="left anti", use_threads=False)
     return batch.take(left[AT].combine_chunks().sort())
 
 
@@ -264,7 +246,7 @@ def _held(session: Session, behind: str) -> Iterator[None]:
     """
     with session.connected() as live:
         live.run(f"SET SESSION net_write_timeout={WRITE_SECONDS}")
-        shown = server(session).executed
+        shown = log_server(session).executed
         with begun(live):
             shown = gtids_at(live, *place_in_log(live)) if live.mariadb else shown
             if lacking := gtids(shown, mariadb=live.mariadb).lacks(behind):

@@ -1,4 +1,4 @@
-"""The table that is followed: its name and its columns, as the server has them."""
+"""The table that is followed, as the server has it, and which of its columns can be."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pyspark_mysql.follow.changes import OP
-from pyspark_mysql.follow.charsets import charsets
-from pyspark_mysql.follow.layout import Layout
-from pyspark_mysql.read.described import Described, described
+from pyspark_mysql.binlog.codecs import charsets
+from pyspark_mysql.binlog.values import words_unknown
+from pyspark_mysql.follow.changes import BEFORE, META, OP, require_readable
+from pyspark_mysql.follow.layout import CHOICES, Layout, is_compressed, is_read, words_of
+from pyspark_mysql.read.columns import ResultColumn, described
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.literals import identifier
 from pyspark_mysql.target import lookup
@@ -42,9 +43,11 @@ WHERE constraint_schema = %s AND table_name = %s
   AND (delete_rule IN ('CASCADE', 'SET NULL') OR update_rule IN ('CASCADE', 'SET NULL'))
 """
 
+LEAVE_OUT = "leave it out by option columns"
+
 
 @dataclass(frozen=True)
-class Followed:
+class FollowedTable:
     """A table.
 
     Attributes:
@@ -60,17 +63,22 @@ class Followed:
     name: tuple[str, str]
     engine: str
     key: tuple[str, ...]
-    columns: Mapping[str, Described]
+    columns: Mapping[str, ResultColumn]
     layout: Layout
     logs_names: bool
     cascade: str = ""
+
+    @property
+    def shown(self) -> str:
+        """Its name in errors."""
+        return ".".join(self.name)
 
     @property
     def relation(self) -> str:
         """What stands behind FROM."""
         return identifier(*self.name)
 
-    def column(self, name: str) -> Described:
+    def column(self, name: str) -> ResultColumn:
         """The column of that name, in its case or another.
 
         Raises:
@@ -79,8 +87,50 @@ class Followed:
         names = pa.schema([(one, pa.null()) for one in self.columns])
         return self.columns[checks.column("columns", name, names)]
 
+    def require_columns(self, schema: pa.Schema) -> None:
+        """Refuse columns that can't be followed, or not as the types of a schema.
 
-def followed(session: Session, named: Sequence[str]) -> Followed:
+        Raises:
+            OptionError: the table has no such column, or its values would change.
+            StoreRefused: values of its type or character set are not read from the log.
+        """
+        for field in schema:
+            inner = [*field.type] if field.name == BEFORE else [field]
+            for one in inner if field.name not in META else ():
+                column = self.column(one.name)
+                self._require_read(column.name)
+                require_readable(column, one.type)
+
+    def require_key(self) -> None:
+        """Refuse a primary key whose values can't be read from the log.
+
+        Raises:
+            StoreRefused: so it is.
+        """
+        for name in self.key:
+            self._require_read(name, "begin with startingPosition=latest, and leave it out")
+
+    def _require_read(self, name: str, todo: str = LEAVE_OUT) -> None:
+        column = next(one for one in self.layout.columns if one.name == name)
+        if not is_read(column):
+            kind = f"{column.kind} COMPRESSED" if is_compressed(column) else column.kind
+            raise StoreRefused(
+                f"Column {name!r} of type {kind} can't be followed",
+                why="the binary log has its values in a form that is not known here",
+                todo=f"{todo}, or ALTER it to a type that every server has",
+            )
+        charset = self.layout.charsets.of(0, column.charset)
+        if charset and not charset.is_read:
+            raise StoreRefused(
+                f"Column {name!r} of character set {charset.name} can't be followed",
+                why="of some of its bytes Python makes other characters than the server",
+                todo=f"{todo}, or ALTER it to utf8mb4",
+            )
+        if not self.logs_names and column.kind in CHOICES and words_of(column, charset) is None:
+            raise words_unknown(name)
+
+
+def followed(session: Session, named: Sequence[str]) -> FollowedTable:
     """Ask for a table.
 
     Args:
@@ -93,22 +143,19 @@ def followed(session: Session, named: Sequence[str]) -> Followed:
     """
     with session.connected() as live:
         live.run(SHOW_ALL)
-        return _described(session, *_found(session, (session.database, *named)[-2:]))
-
-
-def _described(session: Session, name: tuple[str, str], engine: str) -> Followed:
-    target = lookup.look(session, name)
-    primary = next((one.columns for one in target.indexes if one.name == "PRIMARY"), [])
-    names = ", ".join(identifier(one.name) for one in target.columns)  # invisible ones, too
-    columns = {one.name: one for one in described(session, identifier(*name), names)}
-    layout = Layout(
-        *(name, target.columns, primary, charsets(session)),
-        whole=bool(lookup.definitions(session, [name])),  # shown to nobody who sees only some
-        mariadb=session.live.mariadb,
-    )
-    logs_names = session.run(LOGS_NAMES) == (("binlog_row_metadata", "FULL"),)
-    cascade = _cascade(session, name)
-    return Followed(name, engine, tuple(primary), columns, layout, logs_names, cascade)
+        name, engine = _found(session, (session.database, *named)[-2:])
+        target = lookup.look(session, name)
+        primary = next((one.columns for one in target.indexes if one.name == "PRIMARY"), [])
+        names = ", ".join(identifier(one.name) for one in target.columns)  # invisible ones, too
+        columns = {one.name: one for one in described(session, identifier(*name), names)}
+        layout = Layout(
+            *(name, target.columns, primary, charsets(session)),
+            whole=bool(lookup.definitions(session, [name])),  # shown to nobody who sees only some
+            mariadb=live.mariadb,
+        )
+        logs_names = session.run(LOGS_NAMES) == (("binlog_row_metadata", "FULL"),)
+        cascade = _cascade(session, name)
+        return FollowedTable(name, engine, tuple(primary), columns, layout, logs_names, cascade)
 
 
 def _cascade(session: Session, name: tuple[str, str]) -> str:
@@ -120,9 +167,9 @@ def _cascade(session: Session, name: tuple[str, str]) -> str:
 
 
 def _found(session: Session, name: tuple[str, ...]) -> tuple[tuple[str, str], str]:
-    found = [tuple(map(str, row)) for row in session.run(NAMED, *name)]
-    rows = {row[:2]: row for row in found}
-    row = rows.get(name) or next(iter(found), None)
+    """The server's own name of a table, and its engine."""
+    rows = [tuple(map(str, row)) for row in session.run(NAMED, *name)]
+    row = min(rows, key=lambda one: one[:2] != name, default=None)  # others differ by case
     shown = ".".join(name)
     if row is None:
         raise StoreRefused(
@@ -145,29 +192,28 @@ def _found(session: Session, name: tuple[str, ...]) -> tuple[tuple[str, str], st
     return (row[0], row[1]), row[3]
 
 
-def warn(table: Followed, schema: pa.Schema) -> None:
+def warn(table: FollowedTable, schema: pa.Schema) -> None:
     """Warn of changes that a stream of these columns does not have, or does not tell as such.
 
     See https://dev.mysql.com/doc/refman/8.4/en/innodb-and-mysql-replication.html.
     """
-    shown = ".".join(table.name)
     if not table.key and table.layout.whole:
         log.warning(
             "Table %s has no primary key: a sink that has one keeps the old row where an update"
             " changes a column of it. Why: nothing tells that it is another row then. What to do:"
             " give the table a primary key, and the sink the same one",
-            shown,
+            table.shown,
         )
     if OP not in schema.names:
         log.warning(
             "The stream of %s has no column %s. Why: .schema(...) leaves it out, so rows that were"
             " deleted look like rows that are there. What to do: name it, too",
-            *(shown, OP),
+            *(table.shown, OP),
         )
     if table.cascade:
         log.warning(
             "Foreign key %s of %s changes its rows when rows of another table change, and a"
             " stream does not have these changes. Why: InnoDB makes them, and they are not in the"
             " binary log. What to do: let applications change rows of both",
-            *(table.cascade, shown),
+            *(table.cascade, table.shown),
         )

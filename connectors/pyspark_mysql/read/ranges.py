@@ -7,7 +7,6 @@ import heapq
 import logging
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types
 
-from pyspark_mysql.read.described import DAYS, DECIMALS, MOMENTS, WHOLE, Described
+from pyspark_mysql.read.columns import DAYS, DECIMALS, MOMENTS, WHOLE, ResultColumn
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.literals import identifier, literal
 from sparkonce.errors import OptionError
@@ -32,29 +31,14 @@ MICROS = 1_000_000
 FIRST = pa.scalar(dt.datetime.min, pa.timestamp("us"))
 
 
-def divides(column: Described) -> bool:
+def divides(column: ResultColumn) -> bool:
     """Whether ranges can be made of the column: its order, arithmetic and literals are known."""
     whole = column.code in WHOLE and not types.is_boolean(column.natural)
     number = column.code in DECIMALS and column.scale == 0 and types.is_decimal(column.natural)
     return whole or number or column.code in (*DAYS, *MOMENTS)
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """What options say of ranges.
-
-    Attributes:
-        column: whose values are divided.
-        low: where the second half of the first range begins, roughly; ranges at the ends are open.
-        high: likewise at the other end.
-    """
-
-    column: Described
-    low: Any
-    high: Any
-
-
-def read_bound(text: str, column: Described) -> Any:
+def read_bound(text: str, column: ResultColumn) -> Any:
     """The number that a bound stands for: of a date its days, of a moment its seconds.
 
     By TO_SECONDS, both servers look for fractions of a second in the wrong partition.
@@ -77,14 +61,16 @@ def read_bound(text: str, column: Described) -> Any:
         ) from None
 
 
-def strides(bounds: Bounds, parts: int) -> list[str]:
-    """Conditions of so many ranges of one width; null is in the first, as with Spark's JDBC."""
-    count = max(1, min(parts, bounds.high - bounds.low))
-    borders = [bounds.low + (bounds.high - bounds.low) * at // count for at in range(1, count)]
-    return between(bounds.column, borders)
+def strides(column: ResultColumn, low: int, high: int, parts: int) -> list[str]:
+    """Conditions of so many ranges of one width; null is in the first, as with Spark's JDBC.
+
+    The first and the last one have no end: a bound lies in the midst of them, roughly.
+    """
+    count = max(1, min(parts, high - low))
+    return between(column, [low + (high - low) * at // count for at in range(1, count)])
 
 
-def between(column: Described, borders: Sequence[int]) -> list[str]:
+def between(column: ResultColumn, borders: Sequence[int]) -> list[str]:
     """Conditions of the ranges that borders make."""
     name = identifier(column.name)
     texts = [_literal(border, column) for border in dict.fromkeys(borders)]
@@ -95,7 +81,7 @@ def between(column: Described, borders: Sequence[int]) -> list[str]:
     return [first, *middle, last]
 
 
-def borders(session: Session, relation: str, column: Described, parts: int) -> list[int]:
+def borders(session: Session, relation: str, column: ResultColumn, parts: int) -> list[int]:
     """Where at most so many ranges begin, but for the first, with about as many rows each.
 
     The range that has most rows is halved again and again, so that a few values far away from all
@@ -116,53 +102,40 @@ def borders(session: Session, relation: str, column: Described, parts: int) -> l
     if low is None or high is None:
         log.info("%s is read in one split: %s can't divide it", relation, ends)
         return []
-    found = _Halved(lambda at: _estimate(session, relation, at), column, low, high)
-    found.halve(max(FEW, whole / parts) / PROBES, parts * PROBES * 2)
-    return found.begins(parts)
+
+    def rows(low: int, high: int) -> float:
+        first, last = (_literal(one, column) for one in (low, high - 1))
+        return _estimate(session, relation, f"{name} >= {first} AND {name} <= {last}")
+
+    small, most = max(FEW, whole / parts) / PROBES, parts * PROBES * 2
+    return _joined(_halved(rows, low, high + 1, small, most), parts)
 
 
-class _Halved:
-    """Ranges of a column, each with about how many rows it has.
+def _halved(
+    rows: Callable[[int, int], float], low: int, high: int, small: float, most: int
+) -> list[tuple[int, float]]:
+    """Where ranges begin, and their rows: none is larger than a small one, or there are so many."""
+    heap = [(-math.inf, low, high)]
+    for _ in range(most):
+        minus_rows, low, high = heap[0]
+        if -minus_rows <= small or high - low < 2:
+            break
+        heapq.heappop(heap)
+        middle = (low + high) // 2
+        for part in ((low, middle), (middle, high)):
+            heapq.heappush(heap, (-rows(*part), *part))
+    return sorted((low, -rows) for rows, low, _ in heap)
 
-    Args:
-        estimate: of the rows that a condition finds.
-        column: whose values are divided.
-        low: the least one.
-        high: the largest one.
-    """
 
-    def __init__(
-        self, estimate: Callable[[str], float], column: Described, low: int, high: int
-    ) -> None:
-        self.estimate, self.column = estimate, column
-        self.heap = [(-math.inf, low, high + 1)]
-
-    def halve(self, small: float, most: int) -> None:
-        """Until no range has more rows than a small one, or there are so many ranges."""
-        for _ in range(most):
-            rows, low, high = self.heap[0]
-            if -rows <= small or high - low < 2:
-                return
-            heapq.heappop(self.heap)
-            middle = (low + high) // 2
-            for part in ((low, middle), (middle, high)):
-                heapq.heappush(self.heap, (-self._rows(*part), *part))
-
-    def begins(self, parts: int) -> list[int]:
-        """Where the ranges begin, put together to so many."""
-        ranges = sorted((low, -rows) for rows, low, _ in self.heap)
-        share = sum(rows for _, rows in ranges) / parts
-        begins, found = list[int](), 0.0
-        for (_, rows), (border, _) in pairwise(ranges):
-            found += rows
-            if found >= share * (len(begins) + 1):
-                begins.append(border)
-        return begins[: parts - 1]
-
-    def _rows(self, low: int, high: int) -> float:
-        name = identifier(self.column.name)
-        first, last = (_literal(one, self.column) for one in (low, high - 1))
-        return self.estimate(f"{name} >= {first} AND {name} <= {last}")
+def _joined(ranges: Sequence[tuple[int, float]], parts: int) -> list[int]:
+    """Where ranges begin, put together to so many."""
+    share = sum(rows for _, rows in ranges) / parts
+    begins, found = list[int](), 0.0
+    for (_, rows), (border, _) in pairwise(ranges):
+        found += rows
+        if found >= share * (len(begins) + 1):
+            begins.append(border)
+    return begins[: parts - 1]
 
 
 def _estimate(session: Session, relation: str, condition: str) -> float:
@@ -191,7 +164,7 @@ def _seconds(moment: Any) -> int:
     return int(moment.value // MICROS)
 
 
-def _literal(number: int, column: Described) -> str:
+def _literal(number: int, column: ResultColumn) -> str:
     kind = column.natural
     if types.is_date(kind):
         return literal(dt.date.fromordinal(number), pa.date32())

@@ -1,36 +1,163 @@
-"""Lines of CSV as Arrow batches of the types that were asked for."""
+"""Rows as lines of CSV: out of the packets of a connection, and into Arrow batches.
+
+No row becomes a Python object of its own but its line. See "Text Resultset" in
+https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_query_response.html
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
+import pymysql
 from pyarrow import csv
+from pymysql.constants import COMMAND
 
-from pyspark_mysql.read.forms import Form
+from pyspark_mysql.read.columns import WireForm
+from pyspark_mysql.server.client import Session
+from pyspark_mysql.server.failures import Kind, is_late, known, too_slow
 from sparkonce.errors import ValueUnreadable
 from sparkonce.values.spark_types import spark_type
+
+BLOCK = 4 * 1024 * 1024
+"""Bytes of text that are given at a time, if no row has more."""
+
+WRITE_SECONDS = 3600
+"""For so long the server keeps rows, or events, for a task that does not take them."""
+
+RECEIVED = 256 * 1024
+LONGEST_PACKET = 0xFFFFFF
+NULL, EOF, ERROR = 0xFB, 0xFE, 0xFF
+BEFORE = {0xFC: 3, 0xFD: 4, 0xFE: 9}
+"""Bytes before a text of 251 bytes or more, by its first byte; before a shorter one stands one."""
 
 WHERE = re.compile(r"CSV column #(\d+)")
 """How Arrow names the column of a value, from 0."""
 
 
-def line(forms: Sequence[Form], columns: Sequence[str]) -> str:
-    """An expression for the line of a row.
+class TooLongError(Exception):
+    """The server makes null of a text that is longer than its ``max_allowed_packet``."""
 
-    A null is nothing, and a text is in quotes. Whatever is too long for the server is null, and
-    makes the line null: so nothing else may be.
+
+def select(forms: Sequence[WireForm], relation: str, where: str) -> str:
+    """A statement that gives each row as one text: its line."""
+    # A null is nothing, and a text is in quotes. Whatever is too long for the server is null, and
+    # makes the line null: so nothing else may be.
+    texts = ", ',', ".join(f"IF({one.column} IS NULL, '', CONCAT({one.sql}))" for one in forms)
+    return f"SELECT CONCAT({texts}) FROM {relation}{where}"
+
+
+def lines(session: Session, sql: str) -> Generator[bytes, None, None]:
+    """The rows of a statement of one column, as blocks of lines.
+
+    Where they are not wanted any more the server ends the statement.
+
+    Args:
+        session: sends it, within a block of `Session.connected`.
+        sql: the statement.
+
+    Raises:
+        pymysql.MySQLError: the statement failed, or the connection broke.
+        StoreRefused: no row came within option ``timeout``.
+        TooLongError: a row is longer than the server sends.
     """
-    texts = [
-        f"IF({column} IS NULL, '', CONCAT({form.sql}))"
-        for form, column in zip(forms, columns, strict=True)
-    ]
-    return "CONCAT(" + ", ',', ".join(texts) + ")"
+    with session.connected() as live:
+        try:
+            yield from _blocks(live.connection, sql)
+        except pymysql.MySQLError as error:
+            if known(error).kind is not Kind.LOST:  # the statement is over
+                live.drop()
+                raise
+            if session.give_up(live) and is_late(error):
+                raise too_slow(session.access.timeout) from None
+            raise
+        except BaseException:  # rows may be on their way still
+            session.give_up(live)
+            raise
+
+
+def _blocks(connection: Any, sql: str) -> Iterator[bytes]:
+    connection._execute_command(COMMAND.COM_QUERY, sql)
+    columns = connection._read_packet().read_length_encoded_integer()
+    for _ in range(columns + 1):  # what describes them, and an end
+        connection._read_packet()
+    packets = _PacketWalk()
+    while not packets.ended:
+        try:
+            data = connection._rfile.read1(RECEIVED)
+        except OSError as error:
+            raise pymysql.OperationalError(2013, f"no answer: {error}") from error
+        if not data:
+            raise pymysql.OperationalError(2013, "the server closed the connection")
+        packets.take(data)
+        if packets.size > BLOCK:
+            yield packets.block()
+    if packets.size:
+        yield packets.block()
+    if packets.error:
+        pymysql.err.raise_mysql_exception(packets.error)
+
+
+class _PacketWalk:
+    """Texts of rows, cut out of packets as these come in: 3 bytes of length, 1 of number, a row.
+
+    A packet of the largest length goes on in the next one.
+    """
+
+    def __init__(self) -> None:
+        self.ended, self.size, self.error = False, 0, b""
+        self._rest, self._texts = b"", list[bytes]()
+        self._long: list[bytes] = []  # pieces of a row of several packets
+
+    def take(self, data: bytes) -> None:
+        data = self._rest + data
+        at, end, texts = 0, len(data), self._texts
+        while at + 4 < end:
+            length = data[at] | data[at + 1] << 8 | data[at + 2] << 16
+            start, stop = at + 4, at + 4 + length
+            if stop > end:
+                break
+            first = data[start]
+            if length == LONGEST_PACKET or self._long or first > 250:
+                self._take_other(data[start:stop])
+                if self.ended:
+                    break
+            else:
+                texts.append(data[start + 1 : stop])
+                self.size += length
+            at = stop
+        self._rest = data[at:]
+
+    def block(self) -> bytes:
+        found = b"\n".join(self._texts) + b"\n"
+        self._texts.clear()
+        self.size = 0
+        return found
+
+    def _take_other(self, packet: bytes) -> None:
+        """Take a long text, an error or the end."""
+        if self._long or len(packet) == LONGEST_PACKET:
+            self._long.append(packet)
+            if len(packet) == LONGEST_PACKET:
+                return
+            packet = b"".join(self._long)
+            self._long.clear()
+        elif packet[0] == ERROR:
+            self.ended, self.error = True, packet
+            return
+        elif packet[0] == EOF and len(packet) < 9:
+            self.ended = True
+            return
+        elif packet[0] == NULL:
+            raise TooLongError
+        self._texts.append(packet[BEFORE.get(packet[0], 1) :])
+        self.size += len(packet)
 
 
 def batches(
-    blocks: Iterable[bytes], forms: Sequence[Form], schema: pa.Schema
+    blocks: Iterable[bytes], forms: Sequence[WireForm], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     """The rows of blocks of lines.
 
@@ -51,26 +178,17 @@ def batches(
         ),
     )
     for block in blocks:
-        yield from _batches(block, how, forms, schema)
+        try:
+            table = csv.read_csv(pa.py_buffer(block), *how)
+        except pa.ArrowInvalid as error:
+            found = WHERE.search(str(error))
+            raise _unreadable(error, schema.field(int(found[1]) if found else 0)) from None
+        for batch in table.to_batches():
+            columns = map(_finished, forms, batch.columns, schema)
+            yield pa.RecordBatch.from_arrays([*columns], names=schema.names)
 
 
-def _batches(
-    block: bytes, how: tuple[object, ...], forms: Sequence[Form], schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    try:
-        table = csv.read_csv(pa.py_buffer(block), *how)
-    except pa.ArrowInvalid as error:
-        found = WHERE.search(str(error))
-        raise _unreadable(error, schema.field(int(found[1]) if found else 0)) from None
-    for batch in table.to_batches():
-        columns = [
-            _finished(form, column, field)
-            for form, column, field in zip(forms, batch.columns, schema, strict=True)
-        ]
-        yield pa.RecordBatch.from_arrays(columns, names=schema.names)
-
-
-def _finished(form: Form, column: pa.Array, field: pa.Field) -> pa.Array:
+def _finished(form: WireForm, column: pa.Array, field: pa.Field) -> pa.Array:
     try:
         return form.finish(column)
     except (pa.ArrowInvalid, ValueError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -10,19 +11,16 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pymysql
 
-from pyspark_mysql.read import ranges, snapshot, where
-from pyspark_mysql.read.described import Described, described
-from pyspark_mysql.read.forms import Form, form
-from pyspark_mysql.read.lines import TooLongError, lines
-from pyspark_mysql.read.relation import named, relation
-from pyspark_mysql.read.rows import batches, line
+from pyspark_mysql.read import one_state, ranges, where
+from pyspark_mysql.read.columns import ResultColumn, WireForm, described, wire_form
+from pyspark_mysql.read.rows import WRITE_SECONDS, TooLongError, batches, lines, select
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.failures import number, translated_read
 from pyspark_mysql.server.literals import identifier
 from pyspark_mysql.target import lookup
 from sparkonce import checks
 from sparkonce.change import Names
-from sparkonce.errors import StoreRefused, ValueUnreadable
+from sparkonce.errors import OptionError, StoreRefused, ValueUnreadable
 from sparkonce.options import Options
 from sparkonce.reading import Scan
 
@@ -36,24 +34,35 @@ SELECT 1 FROM information_schema.columns WHERE table_schema = %s AND table_name 
   AND column_name = %s AND extra LIKE '%%VIRTUAL%%'
 """
 
-WRITE_SECONDS = 3600
-"""For so long the server keeps rows for a task that does not take them."""
+TOKEN = re.compile(
+    r"(?P<blank>\s+|/\*(?!!|M!).*?\*/|(?:--(?=\s|$)|\#)[^\n]*\n?)"
+    r"""|(?P<word>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)*`|[\w$.]+|.)""",
+    re.DOTALL,
+)
+"""Blanks and comments, and all else, as a session reads them that has none of ANSI_QUOTES and
+NO_BACKSLASH_ESCAPES. What begins with ``/*!`` is no comment."""
+
+ALIAS = re.compile(r"(?:as)?(?:`(?:[^`]|``)+`|[\w$]+)?", re.IGNORECASE)
+
+
+class Subquery(str):
+    """A SELECT."""
 
 
 @dataclass(frozen=True)
-class Range:
+class KeyRange:
     """A split.
 
     Attributes:
         condition: of its rows, in SQL; empty for all.
         wanted: conditions of the query.
         columns: what is read, as it was when the read was planned.
-        place: of the state that all splits should see, see `snapshot.planned`.
+        place: of the state that all splits should see, see `one_state.planned`.
     """
 
     condition: str
     wanted: tuple[str, ...]
-    columns: tuple[Described, ...]
+    columns: tuple[ResultColumn, ...]
     place: str
 
 
@@ -62,85 +71,82 @@ class MySqlSource:
 
     def __init__(self, session: Session, options: Options, scan: Scan) -> None:
         self.session, self.options, self.scan = session, options, scan
-        self.relation = relation(options)
+        self.relation, table = relation(options), _named(options)
+        self._table = (session.database, *table)[-2:] if table else ()  # empty of a query
+        self._demands = bool(options["consistency"] == "snapshot")
 
-    def splits(self) -> Sequence[Range]:
+    def splits(self) -> Sequence[KeyRange]:
         """See `Source.splits`. By ranges of a column, or one."""
         with translated_read("planning a read"), self.session.limited():
             columns = tuple(columns_named(self.session, self.relation, self.scan.schema.names))
             self._forms(columns)  # what can't be read is refused before any row is
-            wanted = tuple(self._wanted(columns))
+            wanted = tuple(self._wanted(columns)) if self.scan.filters else ()
             conditions = self._conditions()
             place = ""  # one split is one state whenever it is read
             if len(conditions) > 1:
-                place = snapshot.planned(self.session, self._table, demanded=self._demands)
-            return [Range(one, wanted, columns, place) for one in conditions]
+                place = one_state.planned(self.session, self._table, demanded=self._demands)
+            return [KeyRange(one, wanted, columns, place) for one in conditions]
 
-    def read(self, split: Range) -> Iterator[pa.RecordBatch]:
+    def read(self, split: KeyRange) -> Iterator[pa.RecordBatch]:
         """See `Source.read`."""
         with translated_read("reading rows"), self.session.connected() as live:
             live.run(f"SET SESSION net_write_timeout={WRITE_SECONDS}")
             forms = self._forms(split.columns)
-            with snapshot.held(live, split.place, demanded=self._demands):
+            conditions = " AND ".join(f"({one})" for one in (split.condition, *split.wanted) if one)
+            sql = select(forms, self.relation, f" WHERE {conditions}" if conditions else "")
+            with one_state.held(live, split.place, demanded=self._demands):
                 try:
                     # Closed here, or the connection would go back to its pool in mid-answer.
-                    with closing(lines(self.session, self._select(split, forms))) as blocks:
+                    with closing(lines(self.session, sql)) as blocks:
                         yield from batches(blocks, forms, self.scan.schema)
                 except TooLongError:
-                    raise _too_long() from None
+                    raise ValueUnreadable(
+                        "A row is longer than the server sends",
+                        why="its text takes more than max_allowed_packet",
+                        todo="raise max_allowed_packet on the server, or read fewer columns by"
+                        " option columns",
+                    ) from None
                 except pymysql.MySQLError as error:
                     if number(error) == READ_ONLY:
                         raise _writes() from None
                     raise
 
-    @property
-    def _table(self) -> Names:
-        """Database and name of what is read; empty of a query."""
-        table = named(self.options)
-        return (self.session.database, *table)[-2:] if table else ()
+    def _forms(self, columns: Sequence[ResultColumn]) -> list[WireForm]:
+        return [*map(wire_form, columns, self.scan.schema.types)]
 
-    @property
-    def _demands(self) -> bool:
-        return bool(self.options["consistency"] == "snapshot")
-
-    def _forms(self, columns: Sequence[Described]) -> list[Form]:
-        kinds = self.scan.schema.types
-        return [form(column, kind) for column, kind in zip(columns, kinds, strict=True)]
-
-    def _select(self, split: Range, forms: Sequence[Form]) -> str:
-        names = [identifier(one.name) for one in split.columns]
-        conditions = " AND ".join(f"({one})" for one in (split.condition, *split.wanted) if one)
-        wanted = f" WHERE {conditions}" if conditions else ""
-        return f"SELECT {line(forms, names)} FROM {self.relation}{wanted}"
-
-    def _wanted(self, columns: Sequence[Described]) -> Iterator[str]:
+    def _wanted(self, columns: Sequence[ResultColumn]) -> Iterator[str]:
         """Conditions of the query, on columns that are read as what they are."""
         natural = {
             field.name: column
             for field, column in zip(self.scan.schema, columns, strict=True)
             if field.type == column.natural
         }
-        known = where.comparables(self.session, self._table) if self.scan.filters else {}
-        return where.conditions(self.scan.filters, natural, known)
+        return where.conditions(self.session, self._table, self.scan.filters, natural)
 
     def _conditions(self) -> list[str]:
         parts, by = self.options["numPartitions"], self.options["partitionColumn"]
         if by:
             (column,) = columns_named(self.session, self.relation, [by], "partitionColumn")
             is_virtual = self._table and self.session.run(VIRTUAL, *self._table, column.name)
-            checks.refuse([_undivided(column, is_virtual=bool(is_virtual))])
+            if is_virtual or not ranges.divides(column):
+                raise OptionError(
+                    f"Option partitionColumn names column {column.name!r}, which has no ranges",
+                    why="ranges are made of whole numbers, dates and timestamps; YEAR and BIT are"
+                    " none of these, and an index of a virtual column may have other values than"
+                    " its rows",
+                    todo="name a column of such a type, or leave the option out",
+                )
             bounds = (self.options[one] for one in ("lowerBound", "upperBound"))
             low, high = (ranges.read_bound(one, column) for one in bounds)
-            return ranges.strides(ranges.Bounds(column, low, high), parts)
-        leading = self._leading()
-        borders = leading and ranges.borders(self.session, self.relation, leading, parts)
-        return ranges.between(leading, borders) if leading and borders else [""]
+            return ranges.strides(column, low, high, parts)
+        if not (leading := self._leading()):
+            return [""]
+        borders = ranges.borders(self.session, self.relation, leading, parts)
+        return ranges.between(leading, borders)
 
-    def _leading(self) -> Described | None:
+    def _leading(self) -> ResultColumn | None:
         """The first column of the primary key of a table, if ranges can be made of it."""
-        if not self._table:
-            return None
-        indexes = lookup.indexes_of(self.session, self._table)
+        indexes = lookup.indexes_of(self.session, self._table) if self._table else ()
         first = next((one.columns[0] for one in indexes if one.name == "PRIMARY"), None)
         if first is None:
             return None
@@ -159,7 +165,7 @@ class MySqlSource:
 
 def columns_named(
     session: Session, relation: str, names: Sequence[str], option: str = "columns"
-) -> list[Described]:
+) -> list[ResultColumn]:
     """Columns by name, in any case; the user needs no right to others.
 
     Args:
@@ -183,27 +189,85 @@ def columns_named(
         raise
 
 
-def _undivided(column: Described, *, is_virtual: bool) -> checks.Contradiction:
-    return (
-        is_virtual or not ranges.divides(column),
-        f"Option partitionColumn names column {column.name!r}, which has no ranges",
-        "ranges are made of whole numbers, dates and timestamps; YEAR and BIT are none of these,"
-        " and an index of a virtual column may have other values than its rows",
-        "name a column of such a type, or leave the option out",
-    )
-
-
-def _too_long() -> ValueUnreadable:
-    return ValueUnreadable(
-        "A row is longer than the server sends",
-        why="its text takes more than max_allowed_packet",
-        todo="raise max_allowed_packet on the server, or read fewer columns by option columns",
-    )
-
-
 def _writes() -> StoreRefused:
     return StoreRefused(
         "The query writes or locks rows",
         why="a read does neither, so FOR UPDATE and functions that write fail",
         todo="leave them out of option query",
     )
+
+
+def subquery(text: str) -> Subquery | None:
+    """The SELECT of a ``dbtable`` as Spark's JDBC has it, ``(SELECT ...) AS name``; or None.
+
+    Raises:
+        ValueError: it begins so, and is something else.
+    """
+    words = [*_words(text)]
+    if not words or words[0][0] != "(":
+        return None
+    depth = 0
+    for at, (word, _) in enumerate(words):
+        depth += (word == "(") - (word == ")")
+        if depth == 0:
+            if not ALIAS.fullmatch("".join(one for one, _ in words[at + 1 :])):
+                break
+            return Subquery(text[words[0][1] : words[at][1] - 1])
+    raise ValueError("(SELECT ...) AS name")
+
+
+def relation(options: Options) -> str:
+    """What stands behind FROM.
+
+    Raises:
+        OptionError: options name no table and no query, or both, or half of a range.
+    """
+    table, query = options["dbtable"], options["query"]
+    ranged = [options[one] for one in ("partitionColumn", "lowerBound", "upperBound")]
+    checks.refuse(
+        [
+            (
+                bool(table) == bool(query),
+                "Options dbtable and query: one of them says what is read",
+                f"{'both are' if table else 'none is'} set",
+                "set one of them",
+            ),
+            (
+                any(ranged) and not all(ranged),
+                "Options partitionColumn, lowerBound and upperBound belong together",
+                "ranges are made of all three",
+                "set all of them, or none",
+            ),
+        ]
+    )
+    if names := _named(options):
+        return identifier(*names)
+    return f"(\n{_alone(query or table)}\n) AS sparkonce_query"
+
+
+def _named(options: Options) -> Names:
+    """The table that is read, with its database if that is named; empty of a query."""
+    table = options["dbtable"]
+    return () if not table or isinstance(table, Subquery) else table
+
+
+def _alone(query: str) -> str:
+    """The query without semicolons and comments behind its last word."""
+    end, is_over = 0, False
+    for word, at in _words(query):
+        if word == ";":
+            is_over = True
+        elif is_over:
+            raise OptionError(
+                f"Option query has more than one statement: {word!r} begins another",
+                why="what is read is one SELECT",
+                todo="leave one of them; a semicolon inside a text stands in quotes",
+            )
+        else:
+            end = at
+    return query[:end]
+
+
+def _words(text: str) -> Iterator[tuple[str, int]]:
+    """Each word that is no blank and no comment, and where it ends."""
+    return ((found["word"], found.end()) for found in TOKEN.finditer(text) if found["word"])

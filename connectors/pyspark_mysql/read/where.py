@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from pyarrow import types
 from pymysql.constants import FIELD_TYPE
 
-from pyspark_mysql.read.described import DAYS, DECIMALS, WHOLE, Described
+from pyspark_mysql.read.columns import DAYS, DECIMALS, WHOLE, ResultColumn
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.literals import identifier, literal
 from sparkonce.change import Names
@@ -67,28 +67,24 @@ class Comparable(NamedTuple):
     parted: bool
 
 
-def comparables(session: Session, table: Names) -> Mapping[str, Comparable]:
-    """The columns of a table of which the server can be asked; none of a view or a query.
+def conditions(
+    session: Session, table: Names, filters: Filters, columns: Mapping[str, ResultColumn]
+) -> Iterator[str]:
+    """Those that the server can be asked for; none of a view or a query.
+
+    Args:
+        session: asks the server how it compares.
+        table: database and name of what is read; empty of a query.
+        filters: on columns that are read as what they are.
+        columns: by their names in the query.
 
     Raises:
         pymysql.MySQLError: the server does not answer.
     """
-    return {
+    known = {
         name: Comparable(kind in TEXTS and collation in PROVEN and not parted, bool(parted))
         for name, kind, collation, parted in (session.run(ASKED, *table) if table else ())
     }
-
-
-def conditions(
-    filters: Filters, columns: Mapping[str, Described], known: Mapping[str, Comparable]
-) -> Iterator[str]:
-    """Those that the server can be asked for.
-
-    Args:
-        filters: on columns that are read as what they are.
-        columns: by their names in the query.
-        known: see `comparables`.
-    """
     for one in filters:
         column = columns.get(one.column)
         how = known.get(column.name) if column else None
@@ -105,7 +101,7 @@ def _values(one: Filter) -> tuple[Any, ...]:
     return ()
 
 
-def _condition(one: Filter, column: Described) -> Iterator[str]:
+def _condition(one: Filter, column: ResultColumn) -> Iterator[str]:
     name = identifier(column.name)
     match one:
         case Null(inverted=inverted):
@@ -118,7 +114,7 @@ def _condition(one: Filter, column: Described) -> Iterator[str]:
             return
 
 
-def _is_proven(value: Any, column: Described, how: Comparable) -> bool:
+def _is_proven(value: Any, column: ResultColumn, how: Comparable) -> bool:
     """Whether the server compares the column with the value as Spark does."""
     if isinstance(value, str):
         return how.text and types.is_string(column.natural)
@@ -140,7 +136,7 @@ def _codes(value: Any) -> Collection[int]:
     return ()
 
 
-def _literal(value: Any, column: Described) -> str:
+def _literal(value: Any, column: ResultColumn) -> str:
     if isinstance(value, int | Decimal):
         return format(Decimal(value), "f")  # with an exponent it would be a double
     return literal(value, column.natural)

@@ -240,6 +240,6 @@ def apart(source: Mapping[int, Row], target: Mapping[int, Row]) -> tuple[int, in
 
 
 def _many(gtids: str) -> int:
-    from pyspark_mysql.binlog.sets import GtidSet
+    from pyspark_mysql.binlog.gtids import GtidSet
 
     return len(GtidSet(gtids))

@@ -13,7 +13,13 @@ from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
+import pymysql
 
+from pyspark_mysql.server.client import Session
+from pyspark_mysql.server.failures import number
+from pyspark_mysql.server.literals import identifier
+
+# Python's names of Unicode's sets.
 CODECS = {
     "ascii": "utf-8",
     "utf8": "utf-8",
@@ -24,7 +30,13 @@ CODECS = {
     "utf16le": "utf-16-le",
     "utf32": "utf-32-be",
 }
-"""Python's names of Unicode's sets."""
+
+# MariaDB has all collations in the first one; MySQL has no numbers in it.
+TABLES_OF_NAMES = ("collation_character_set_applicability", "collations")
+NAMES = "SELECT id, character_set_name FROM information_schema.{} WHERE id IS NOT NULL"
+OF_ONE_BYTE = "SELECT character_set_name FROM information_schema.character_sets WHERE maxlen = 1"
+UNKNOWN_COLUMN = 1054
+BYTES = f"(SELECT UNHEX('{bytes(range(256)).hex()}') AS bytes) AS every"
 
 
 @dataclass(frozen=True)
@@ -79,23 +91,52 @@ class Charsets:
         return None if found in ("", "binary") else Charset(found, self.letters.get(found, ""))
 
 
+def charsets(session: Session) -> Charsets:
+    """Ask a server for all of them.
+
+    Raises:
+        pymysql.MySQLError: the server does not answer.
+    """
+    return Charsets(_names(session), _letters(session))
+
+
+def _names(session: Session) -> dict[int, str]:
+    for table in TABLES_OF_NAMES:
+        try:
+            return {int(one): str(name) for one, name in session.run(NAMES.format(table))}
+        except pymysql.MySQLError as error:
+            if number(error) != UNKNOWN_COLUMN:
+                raise
+    return {}
+
+
+def _letters(session: Session) -> Mapping[str, str]:
+    """What each byte is; the server makes a question mark of one that is nothing."""
+    found = [str(name) for (name,) in session.run(OF_ONE_BYTE)]
+    names = [one for one in found if one not in (*CODECS, "binary")]
+    asked = (f"CONVERT(CONVERT(bytes USING {identifier(one)}) USING utf8mb4)" for one in names)
+    (texts,) = session.run(f"SELECT {', '.join(asked)} FROM {BYTES}")
+    pairs = zip(names, texts, strict=True)
+    return {name: text for name, text in pairs if text and len(text) == 256}
+
+
 def _by_letters(letters: str, found: pa.Array) -> pa.Array:
     """Each byte becomes the UTF-8 of its letter."""
-    forms, sizes = _forms(letters)
+    encoded, sizes = _encoded(letters)
     bitmap, ends, data = found.buffers()
     offsets = np.frombuffer(ends, np.int32)[: len(found) + 1]
     old = np.frombuffer(data, np.uint8)[: offsets[-1]] if data else np.zeros(0, np.uint8)
-    new = forms[old][np.arange(forms.shape[1]) < sizes[old][:, None]]
+    new = encoded[old][np.arange(encoded.shape[1]) < sizes[old][:, None]]
     to = np.concatenate([[0], np.cumsum(sizes[old])]).astype(np.int32)[offsets]
     buffers = [bitmap, pa.py_buffer(to), pa.py_buffer(np.ascontiguousarray(new))]
     return pa.Array.from_buffers(pa.string(), len(found), buffers)
 
 
 @lru_cache
-def _forms(letters: str) -> tuple[np.ndarray, np.ndarray]:
+def _encoded(letters: str) -> tuple[np.ndarray, np.ndarray]:
     """The UTF-8 of each byte's letter, and its length."""
-    forms, sizes = np.zeros((256, 4), np.uint8), np.zeros(256, np.int64)
+    encoded, sizes = np.zeros((256, 4), np.uint8), np.zeros(256, np.int64)
     for byte, letter in enumerate(letters):
-        form = letter.encode()
-        forms[byte, : len(form)], sizes[byte] = [*form], len(form)
-    return forms, sizes
+        utf8 = letter.encode()
+        encoded[byte, : len(utf8)], sizes[byte] = [*utf8], len(utf8)
+    return encoded, sizes

@@ -37,9 +37,12 @@ SELECT engine FROM information_schema.tables
 WHERE table_schema = %s AND table_name = %s AND table_type <> 'VIEW'
 """
 
+NO_LOG = "the server has no binary log, or the user may not see where it ends"
+BEING_WRITTEN = "transactions are being committed"
+
 
 @dataclass(frozen=True)
-class State:
+class SnapshotState:
     """What a snapshot sees.
 
     Attributes:
@@ -68,41 +71,40 @@ def begun(live: Live) -> Iterator[None]:
 
 
 @contextmanager
-def opened(live: Live) -> Iterator[State]:
+def opened(live: Live) -> Iterator[SnapshotState]:
     """The same, and say which state. Raises as `begun`."""
-    before = _look(live)
+    before = _state_now(live)
     with begun(live):
-        if live.mariadb:
-            yield replace(before, place=_shown(live, before))
+        if live.mariadb and before.place:
+            server = before.place.split(" ")[:-2]
+            yield replace(before, place=" ".join([*server, *place_in_log(live)]))
+        elif live.mariadb:
+            yield before
         else:
-            yield before if _look(live) == before else replace(before, doubt=BEING_WRITTEN)
+            yield before if _state_now(live) == before else replace(before, doubt=BEING_WRITTEN)
 
 
-NO_LOG = "the server has no binary log, or the user may not see where it ends"
-BEING_WRITTEN = "transactions are being committed"
-
-
-def _look(live: Live) -> State:
+def _state_now(live: Live) -> SnapshotState:
     there = dict(live.run(VARIABLES))
     end = end_of_log(live)
     if not end:
-        return State("", NO_LOG)
+        return SnapshotState("", NO_LOG)
     file, position, filters = end[0], end[1], end[2:4]
     names = ("server_id", "server_uuid", "gtid_executed", "gtid_slave_pos")
     place = " ".join([*(there.get(name, "") for name in names), str(file), str(position)])
-    doubt = _of_mariadb(live, there) if live.mariadb else _of_mysql(there)
+    doubt = _doubt_of_mariadb(live, there) if live.mariadb else _doubt_of_mysql(there)
     if any(filters):
         doubt = "binlog_do_db or binlog_ignore_db leaves transactions out of the binary log"
-    return State("".join(place.split("\n")), doubt)
+    return SnapshotState("".join(place.split("\n")), doubt)
 
 
-def _of_mysql(there: Mapping[str, str]) -> str:
+def _doubt_of_mysql(there: Mapping[str, str]) -> str:
     if there["gtid_mode"] != "ON":
         return "gtid_mode is not ON, so nothing tells which logged transactions readers see"
     return BEING_WRITTEN if there["gtid_owned"] else ""
 
 
-def _of_mariadb(live: Live, there: Mapping[str, str]) -> str:
+def _doubt_of_mariadb(live: Live, there: Mapping[str, str]) -> str:
     if there["log_slave_updates"] == "ON":
         return ""
     ((_, running),) = live.run("SHOW GLOBAL STATUS LIKE 'slaves\\_running'")
@@ -122,12 +124,6 @@ def end_of_log(live: Live) -> Sequence[Any]:
             continue
         return found[0] if found else ()
     return ()
-
-
-def _shown(live: Live, before: State) -> str:
-    if not before.place:
-        return ""
-    return " ".join([*before.place.split(" ")[:-2], *place_in_log(live)])
 
 
 def place_in_log(live: Live) -> tuple[str, str]:
@@ -180,7 +176,7 @@ def held(live: Live, place: str, *, demanded: bool) -> Iterator[None]:
         if demanded:
             _require_known(state)
         if state.place != place or state.doubt == BEING_WRITTEN:
-            _tell(demanded=demanded)
+            _report_change(demanded=demanded)
         yield
 
 
@@ -190,20 +186,23 @@ def _require_engine(session: Session, table: Sequence[str]) -> None:
     engine = found[0][0] if found else None
     if engine in SNAPSHOTS:
         return
-    what = f"table {'.'.join(table)} has engine {engine}" if engine else "it is no table"
+    what, why = (
+        "it is no table",
+        "nothing tells whether all that a query or a view reads has snapshots",
+    )
+    if engine:
+        what, why = f"table {'.'.join(table)} has engine {engine}", "no snapshot fixes its rows"
     raise StoreRefused(
         f"Option consistency=snapshot can't be kept: {what}",
-        why="no snapshot fixes its rows"
-        if engine
-        else "nothing tells whether all that a query or a view reads has snapshots",
+        why=why,
         todo="read a table with ENGINE=InnoDB; or leave the option out and set numPartitions=1,"
         " which reads one state of all such tables",
     )
 
 
-def _require_known(state: State) -> None:
+def _require_known(state: SnapshotState) -> None:
     if state.doubt == BEING_WRITTEN:
-        _tell(demanded=True)
+        _report_change(demanded=True)
     if state.doubt:
         raise StoreRefused(
             "Option consistency=snapshot can't be kept",
@@ -214,7 +213,7 @@ def _require_known(state: State) -> None:
         )
 
 
-def _tell(*, demanded: bool) -> None:
+def _report_change(*, demanded: bool) -> None:
     if demanded:
         raise SnapshotBroken(
             "The server was written to between the plan of a read and one of its splits",

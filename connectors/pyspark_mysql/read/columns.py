@@ -1,0 +1,224 @@
+"""Columns of a table or a query: how the server describes them, and each becomes Arrow."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+from pymysql.constants import FIELD_TYPE, FLAG
+
+from pyspark_mysql.server.client import Session
+from pyspark_mysql.server.literals import identifier
+from sparkonce.errors import OptionError
+from sparkonce.values import from_json, text
+from sparkonce.values.spark_types import decimal, type_name
+
+BINARY = 63
+"""The character set of bytes."""
+
+INTEGERS: dict[int, tuple[pa.DataType, pa.DataType]] = {
+    FIELD_TYPE.TINY: (pa.int8(), pa.int16()),
+    FIELD_TYPE.SHORT: (pa.int16(), pa.int32()),
+    FIELD_TYPE.INT24: (pa.int32(), pa.int32()),
+    FIELD_TYPE.LONG: (pa.int32(), pa.int64()),
+    FIELD_TYPE.LONGLONG: (pa.int64(), decimal(20, 0)),
+    FIELD_TYPE.YEAR: (pa.int32(), pa.int32()),
+}
+"""What holds all values of a type, signed and unsigned."""
+
+WHOLE = (*(code for code in INTEGERS if code != FIELD_TYPE.YEAR),)
+"""Whole numbers whose order, arithmetic and literals are Spark's; those of YEAR and BIT are not."""
+
+DECIMALS = (FIELD_TYPE.DECIMAL, FIELD_TYPE.NEWDECIMAL)
+DAYS = (FIELD_TYPE.DATE, FIELD_TYPE.NEWDATE)
+MOMENTS = (FIELD_TYPE.DATETIME, FIELD_TYPE.TIMESTAMP)
+NUMBERS = (*INTEGERS, FIELD_TYPE.BIT)
+NARROW = (FIELD_TYPE.TINY, FIELD_TYPE.SHORT, FIELD_TYPE.INT24, FIELD_TYPE.LONG, FIELD_TYPE.YEAR)
+"""Whose values a double holds exactly."""
+
+OTHERS = {
+    FIELD_TYPE.FLOAT: pa.float32(),
+    FIELD_TYPE.DOUBLE: pa.float64(),
+    FIELD_TYPE.DATE: pa.date32(),
+    FIELD_TYPE.NEWDATE: pa.date32(),
+    FIELD_TYPE.DATETIME: pa.timestamp("us"),
+    FIELD_TYPE.TIMESTAMP: pa.timestamp("us", "UTC"),
+    FIELD_TYPE.TIME: pa.string(),
+    FIELD_TYPE.JSON: pa.string(),
+    FIELD_TYPE.NULL: pa.string(),
+}
+TEXTS = {
+    FIELD_TYPE.VARCHAR,
+    FIELD_TYPE.VAR_STRING,
+    FIELD_TYPE.STRING,
+    FIELD_TYPE.ENUM,
+    FIELD_TYPE.SET,
+    FIELD_TYPE.TINY_BLOB,
+    FIELD_TYPE.MEDIUM_BLOB,
+    FIELD_TYPE.LONG_BLOB,
+    FIELD_TYPE.BLOB,
+}
+"""Of characters, or of bytes: the character set tells."""
+
+BITS = {1: pa.bool_(), 64: decimal(20, 0)}
+"""What holds numbers of so many bits; others are signed ones."""
+
+ALL_DIGITS = 31
+"""How the protocol says that a number is shown with as many digits as it has."""
+
+FIRST = {
+    pa.date32(): pa.scalar(dt.date.min),
+    pa.timestamp("us"): pa.scalar(dt.datetime.min, pa.timestamp("us")),
+}
+
+IsKind: TypeAlias = Callable[[pa.DataType], bool]
+
+FITS: tuple[tuple[IsKind, tuple[int, ...]], ...] = (
+    (types.is_boolean, NUMBERS),
+    (types.is_integer, (*NUMBERS, *DECIMALS)),
+    (types.is_decimal, (*NUMBERS, *DECIMALS)),
+    (types.is_duration, (*NUMBERS, *DECIMALS)),
+    (types.is_float64, (*NARROW, FIELD_TYPE.FLOAT, FIELD_TYPE.DOUBLE)),
+    (types.is_float32, (FIELD_TYPE.FLOAT,)),
+    (types.is_date, DAYS),
+    (types.is_timestamp, MOMENTS),
+    (types.is_time, (FIELD_TYPE.TIME,)),
+)
+"""Types of Spark, and the columns of which they change no value: what does not fit is an error."""
+
+CARRIED: tuple[tuple[IsKind, pa.DataType], ...] = (
+    (types.is_timestamp, pa.timestamp("us")),
+    (types.is_time, pa.time64("us")),
+    (types.is_duration, pa.int64()),
+)
+"""Types that Arrow reads as another one, which has the same values."""
+
+
+@dataclass(frozen=True)
+class ResultColumn:
+    """A column of a result, as the server describes it before it sends rows.
+
+    Attributes:
+        code: of its type, as the protocol has it.
+        length: most characters or bytes of its text.
+        scale: digits behind the point.
+        binary: its values are bytes.
+    """
+
+    name: str
+    code: int
+    length: int
+    scale: int
+    unsigned: bool
+    nullable: bool
+    binary: bool
+
+    @property
+    def natural(self) -> pa.DataType:
+        """The type that loses nothing of it."""
+        if self.code == FIELD_TYPE.BIT:
+            return BITS.get(self.length, pa.int64())
+        if self.code == FIELD_TYPE.TINY and self.length == 1 and not self.unsigned:
+            return pa.bool_()
+        if self.code in INTEGERS:
+            return INTEGERS[self.code][self.unsigned]
+        if self.code in DECIMALS:
+            digits = self.length - (self.scale > 0) - (not self.unsigned)
+            return decimal(digits, self.scale) if digits <= 38 else pa.string()
+        if self.code in TEXTS:
+            return pa.binary() if self.binary else pa.string()
+        return OTHERS.get(self.code, pa.binary())
+
+
+def described(session: Session, relation: str, columns: str = "*") -> list[ResultColumn]:
+    """The columns of what stands behind FROM, without a run of the statement.
+
+    Args:
+        session: asks.
+        relation: that.
+        columns: what stands behind SELECT.
+
+    Raises:
+        pymysql.MySQLError: the server does not know it.
+    """
+    with session.connected() as live:
+        return [_described(one) for one in live.prepared(f"SELECT {columns} FROM {relation}")]
+
+
+def _described(field: Any) -> ResultColumn:
+    return ResultColumn(
+        field.name,
+        field.type_code,
+        field.length,
+        field.scale,
+        unsigned=bool(field.flags & FLAG.UNSIGNED),
+        nullable=not field.flags & FLAG.NOT_NULL,
+        binary=field.charsetnr == BINARY,
+    )
+
+
+@dataclass(frozen=True)
+class WireForm:
+    """How one column comes over the wire, and becomes Arrow: as text that loses nothing.
+
+    Attributes:
+        column: its name in SQL.
+        sql: an expression for its text in a line of CSV, where it is not null.
+        carrier: the type that Arrow reads the text as.
+        finish: makes the column of that.
+    """
+
+    column: str
+    sql: str
+    carrier: pa.DataType
+    finish: Callable[[pa.Array], pa.Array]
+
+
+def wire_form(column: ResultColumn, kind: pa.DataType) -> WireForm:
+    """How a column is read as a type.
+
+    Raises:
+        OptionError: some value of the column would change, or has no place in that type.
+    """
+    name, natural = identifier(column.name), column.natural
+    number, is_bytes = _number(name, column), types.is_binary(natural)
+    quoted = f"""'"', REPLACE(CONVERT({number} USING utf8mb4), '"', '""'), '"'"""
+    if types.is_binary(kind) and (is_bytes or types.is_string(natural)):
+        found = name if is_bytes else f"CONVERT({name} USING utf8mb4)"
+        return WireForm(name, f"""'"', HEX({found}), '"'""", pa.binary(), text.decoded)
+    if types.is_string(kind) and not is_bytes:
+        return WireForm(name, quoted, kind, lambda texts: texts)
+    if types.is_nested(kind) and types.is_string(natural):
+        return WireForm(name, quoted, pa.string(), lambda texts: from_json.column(texts, kind))
+    if not any(accepts(kind) and column.code in codes for accepts, codes in FITS):
+        raise OptionError(
+            f"Column {column.name!r} can't be read as {type_name(kind)}",
+            why=f"it holds {type_name(natural)}, of which values would be lost or changed",
+            todo="give it a type in the schema that holds them, and cast it in Spark",
+        )
+    carrier = next((carrier for accepts, carrier in CARRIED if accepts(kind)), kind)
+    return WireForm(name, number, carrier, lambda values: _in_years(values).cast(kind))
+
+
+def _number(name: str, column: ResultColumn) -> str:
+    """The column as a number or text without loss."""
+    if column.code == FIELD_TYPE.BIT:
+        return f"({name} + 0)"
+    # The server shows six digits of a float, and of a sum of DOUBLE(10,2) two: here all.
+    shown = column.code == FIELD_TYPE.DOUBLE and column.scale >= ALL_DIGITS
+    if column.code in (FIELD_TYPE.FLOAT, FIELD_TYPE.DOUBLE) and not shown:
+        return f"({name} * 1e0)"
+    return name
+
+
+def _in_years(values: pa.Array) -> pa.Array:
+    """The same, without dates of the year 0, which Spark's DataFrames in Python can't have."""
+    first = FIRST.get(values.type)
+    if first and pc.any(pc.less(values, first)).as_py():
+        raise ValueError("a year before 1")
+    return values
