@@ -20,16 +20,8 @@ from pyspark_mysql.server.failures import number
 from pyspark_mysql.server.literals import identifier
 
 # Python's names of Unicode's sets.
-CODECS = {
-    "ascii": "utf-8",
-    "utf8": "utf-8",
-    "utf8mb3": "utf-8",
-    "utf8mb4": "utf-8",
-    "ucs2": "utf-16-be",
-    "utf16": "utf-16-be",
-    "utf16le": "utf-16-le",
-    "utf32": "utf-32-be",
-}
+CODECS = dict.fromkeys(("ascii", "utf8", "utf8mb3", "utf8mb4"), "utf-8")
+CODECS |= {"ucs2": "utf-16-be", "utf16": "utf-16-be", "utf16le": "utf-16-le", "utf32": "utf-32-be"}
 
 # MariaDB has all collations in the first one; MySQL has no numbers in it.
 TABLES_OF_NAMES = ("collation_character_set_applicability", "collations")
@@ -41,15 +33,10 @@ BYTES = f"(SELECT UNHEX('{bytes(range(256)).hex()}') AS bytes) AS every"
 
 @dataclass(frozen=True)
 class Charset:
-    """A character set.
-
-    Attributes:
-        name: as the server has it.
-        letters: of a set of one byte, the character of each byte; else empty.
-    """
+    """A character set, by the server's name."""
 
     name: str
-    letters: str = ""
+    letters: str = ""  # of a set of one byte, the character of each byte
 
     @property
     def is_read(self) -> bool:
@@ -57,11 +44,7 @@ class Charset:
         return bool(self.letters) or self.name in CODECS
 
     def texts(self, found: pa.Array) -> pa.Array:
-        """Bytes as texts.
-
-        Raises:
-            ValueError: one is no text of this set.
-        """
+        """Bytes as texts; a `ValueError` where one is no text of this set."""
         if self.letters:
             return _by_letters(self.letters, found)
         if not self.is_read:
@@ -75,15 +58,10 @@ class Charset:
 
 @dataclass(frozen=True)
 class Charsets:
-    """The character sets of a server.
+    """The character sets of a server."""
 
-    Attributes:
-        names: by the numbers of their collations.
-        letters: of those of one byte the character of each byte, by their names.
-    """
-
-    names: Mapping[int, str]
-    letters: Mapping[str, str]
+    names: Mapping[int, str]  # by the numbers of their collations
+    letters: Mapping[str, str]  # of those of one byte the character of each byte, by their names
 
     def of(self, collation: int, name: str = "") -> Charset | None:
         """The set of a collation; the one of that name if there is none. None of bytes."""
@@ -92,11 +70,7 @@ class Charsets:
 
 
 def charsets(session: Session) -> Charsets:
-    """Ask a server for all of them.
-
-    Raises:
-        pymysql.MySQLError: the server does not answer.
-    """
+    """Ask a server for all of them."""
     return Charsets(_names(session), _letters(session))
 
 

@@ -51,17 +51,11 @@ ZSTD = 0
 
 
 class Event(NamedTuple):
-    """An event, where it lies in what has come.
-
-    Attributes:
-        kind: its type.
-        at: where its body begins; its header lies before that.
-        end: where it ends.
-    """
+    """An event, where it lies in what has come."""
 
     kind: int
     data: bytes
-    at: int
+    at: int  # where its body begins; its header lies before that
     end: int
 
     @property
@@ -92,16 +86,11 @@ class Event(NamedTuple):
 
 
 class LogFile(NamedTuple):
-    """A file of a log. Those of one name that other servers have, or had, begin otherwise.
-
-    Attributes:
-        made: when it was begun, in seconds since 1970.
-        server: the number of the server that began it.
-    """
+    """A file of a log. Those of one name that other servers have, or had, begin otherwise."""
 
     name: str = ""
-    made: int = 0
-    server: int = 0
+    made: int = 0  # when it was begun, in seconds since 1970
+    server: int = 0  # the number of the server that began it
 
     def begun(self, event: Event) -> LogFile:
         """The same, as its FORMAT_DESCRIPTION_EVENT says."""
@@ -112,60 +101,30 @@ class LogPlace(NamedTuple):
     """Where a transaction begins that was read, as were all before it in this log.
 
     It is a hint: a file of that name may come to hold another transaction there.
-
-    Attributes:
-        at: the offset in the file.
-        gtid: of the transaction.
     """
 
     file: LogFile
-    at: int
+    at: int  # the offset in the file
     gtid: str
 
 
 class TransactionBegin(NamedTuple):
-    """The beginning of a transaction.
-
-    Attributes:
-        micros: when it was committed, since 1970.
-        size: bytes of all its events; 0 where the log does not tell (MariaDB).
-        alone: it is one statement, without an end of its own (MariaDB).
-        transactional: a crash in its midst takes it back.
-    """
+    """The beginning of a transaction."""
 
     gtid: TaggedGtid | DomainGtid
-    micros: int
-    size: int = 0
-    alone: bool = False
-    transactional: bool = True
+    micros: int  # when it was committed, since 1970
+    size: int = 0  # bytes of all its events; 0 where the log does not tell (MariaDB)
+    alone: bool = False  # it is one statement, without an end of its own (MariaDB)
+    transactional: bool = True  # a crash in its midst takes it back
 
 
 class LoggedStatement(NamedTuple):
-    """A statement, and how the server was to read it.
+    """A statement, and how the server was to read it."""
 
-    Attributes:
-        database: the default one.
-        mode: ``sql_mode``, as bits.
-        collation: the number of one of the client's character set; 0 where the log does not tell.
-    """
-
-    database: str
+    database: str  # the default one
     text: bytes
-    mode: int = 0
-    collation: int = 0
-
-
-class RowsBody(NamedTuple):
-    """The rows of an event.
-
-    Attributes:
-        present: a bit for each column that they have; of updates before and after it.
-    """
-
-    operation: str
-    present: tuple[bytes, bytes]
-    columns: int
-    data: bytes
+    mode: int = 0  # ``sql_mode``, as bits
+    collation: int = 0  # a number of the client's character set; 0 where the log does not tell
 
 
 class LengthEncoded:
@@ -203,11 +162,7 @@ def length(data: bytes, at: int) -> tuple[int, int]:
 
 
 def events(connection: Any) -> Iterator[Event]:
-    """The events that a server sends, until it says that there are no more.
-
-    Raises:
-        pymysql.MySQLError: the server says no, or the connection broke.
-    """
+    """The events that a server sends, until it says that there are no more, or raises an error."""
     try:
         for data in _payloads(connection._rfile.raw):
             # The first byte is 0 before an event, 255 before an error, and 254 at the end.
@@ -328,14 +283,9 @@ BEGINS: dict[int, Callable[[Event], TransactionBegin]] = {
     MARIADB_GTID: begin_in_domain,
 }
 
+# Types of which it is known what they tell.
 KNOWN = {*WITHOUT_CHANGES, *BEGINS, QUERY, XID, TABLE_MAP, LOAD_DATA, XA_PREPARE, PARTIAL_UPDATE}
 KNOWN |= {PAYLOAD, MARIADB_QUERY, *ROWS, *COMPRESSED}
-"""Types of which it is known what they tell."""
-
-
-def is_one_phase(event: Event) -> bool:
-    """Whether an XA_PREPARE_LOG_EVENT commits, too: ``XA COMMIT ... ONE PHASE``."""
-    return event.data[event.at] != 0  # 1 that, 4 format, 4 and 4 sizes of the name, the name
 
 
 def statement(event: Event) -> LoggedStatement:
@@ -374,8 +324,8 @@ def _variables(status: bytes) -> dict[int, int]:
     return found
 
 
-def rows(event: Event) -> RowsBody:
-    """The rows of a WRITE_ROWS, UPDATE_ROWS or DELETE_ROWS_EVENT."""
+def rows(event: Event) -> tuple[str, bytes, bool]:
+    """What a WRITE_ROWS, UPDATE_ROWS or DELETE_ROWS_EVENT did, its rows, and if they are whole."""
     # 6 table, 2 flags; in version 2 a size of 2, itself included, and so much more; the number of
     # columns, a bit for each that the rows have, of updates two times; then the rows.
     data, at = event.data, event.at + 8
@@ -383,16 +333,12 @@ def rows(event: Event) -> RowsBody:
     if version == 2:
         at += int.from_bytes(data[at : at + 2], "little")
     columns, at = length(data, at)
-    width = (columns + 7) // 8
-    before = after = data[at : at + width]
-    at += width
-    if operation == UPDATE:
-        after = data[at : at + width]
+    width, every, is_whole = (columns + 7) // 8, (1 << columns) - 1, True
+    for _ in range(2 if operation == UPDATE else 1):
+        is_whole &= int.from_bytes(data[at : at + width], "little") & every == every
         at += width
     body = data[at : event.end]
-    if event.kind in COMPRESSED:
-        body = _inflated(body)
-    return RowsBody(operation, (before, after), columns, body)
+    return operation, _inflated(body) if event.kind in COMPRESSED else body, is_whole
 
 
 def payload(event: Event) -> Iterator[Event]:

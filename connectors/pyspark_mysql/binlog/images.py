@@ -25,18 +25,12 @@ Steps: TypeAlias = tuple[tuple[tuple[int, int], ...], int]
 
 @dataclass
 class ColumnCells:
-    """Where the values of a column are, of many rows.
-
-    Attributes:
-        valid: which are not null; None if all are.
-        at: where each begins; of a null anywhere.
-        size: bytes of each; None if all have those of their type.
-    """
+    """Where the values of a column are, of many rows."""
 
     column: BinlogColumn
-    valid: Numbers | None
-    at: Numbers
-    size: Numbers | None
+    valid: Numbers | None  # which are not null; None if all are
+    at: Numbers  # where each begins; of a null anywhere
+    size: Numbers | None  # bytes of each; None if all have those of their type
 
     def of(self, rows: Numbers) -> ColumnCells:
         """The same of some rows, by their numbers or as a mask."""
@@ -58,11 +52,7 @@ class RowImage:
         self._known: dict[bytes, Steps] = {}
 
     def starts(self, data: bytes, end: int) -> Numbers:
-        """Where each row begins, of those up to `end`.
-
-        Raises:
-            StoreRefused: the last one ends elsewhere, so that nothing here is read rightly.
-        """
+        """Where each row begins, of those up to `end`. That is where the last one must end."""
         # The only loop over rows in Python: where a row ends its lengths alone tell. Rows with the
         # same nulls take the same steps, from one length to the next.
         known, width = self._known.get, self._width
@@ -132,11 +122,7 @@ def _cells(
 
 
 class ByteBuffer:
-    """Bytes, out of which numbers are taken at any places at once.
-
-    Args:
-        data: ends with `PADDING`.
-    """
+    """Bytes with `PADDING` behind them, out of which numbers are taken at any places at once."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data

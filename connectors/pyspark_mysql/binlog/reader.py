@@ -19,41 +19,29 @@ from pyspark_mysql.binlog.statements import Effect, effect
 from pyspark_mysql.binlog.tables import LoggedTable, name_in_map, table
 from sparkonce.errors import StoreRefused
 
+# Bytes of a transaction's rows beyond which they wait for its end in a file.
 IN_MEMORY = 32 * 1024 * 1024
-"""Bytes of a transaction's rows beyond which they wait for its end in a file."""
 
 
 @dataclass(frozen=True)
 class RowChanges:
-    """Rows of one event, which did the same.
-
-    Attributes:
-        data: as the log has them; of an update each row as it was, and then as it became.
-    """
+    """Rows of one event, which did the same."""
 
     begin: TransactionBegin
     operation: str
     table: LoggedTable
-    data: bytes
+    data: bytes  # as the log has them; of an update each row as it was, and then as it became
 
 
 @dataclass(frozen=True)
 class BinlogRefusal:
-    """What the log does not tell row by row, or not so that it can be told on.
-
-    Attributes:
-        gtid: of the transaction.
-        what: it did.
-        why: its rows can't be told.
-        todo: about it.
-        alters: whether the table may have other columns since.
-    """
+    """What a transaction did that can't be told row by row, why, and what to do about it."""
 
     gtid: Gtid
     what: str
     why: str
     todo: str
-    alters: bool = False
+    alters: bool = False  # the table may have other columns since
 
 
 @dataclass(frozen=True)
@@ -65,8 +53,8 @@ class TransactionEnd:
 
 Step: TypeAlias = RowChanges | BinlogRefusal | TransactionEnd
 
+# Statements that MariaDB writes itself at the end of a transaction, where no XID_EVENT is.
 ENDS = (b"COMMIT", b"ROLLBACK")
-"""Statements that MariaDB writes itself at the end of a transaction, where no XID_EVENT is."""
 
 # What can't be told, why, and what to do: the words of a `BinlogRefusal`.
 BROKEN_OFF = (
@@ -146,11 +134,7 @@ class BinlogReader:
         }
 
     def steps(self, found: Iterable[Event]) -> Iterator[Step]:
-        """What transactions did that are to be read, until all of them have been read.
-
-        Raises:
-            StoreRefused: the log has what can't be read.
-        """
+        """What transactions did that are to be read, until all of them have been read."""
         for event in found:
             if event.kind == events.ROTATE:
                 self._file = LogFile(events.file_name(event))
@@ -257,8 +241,9 @@ class BinlogReader:
         self._over = True  # the engines commit by 8 bytes of a number, which no reader needs
 
     def _prepare(self, event: Event, begin: TransactionBegin) -> None:
+        # 1 whether it commits, too (XA COMMIT ... ONE PHASE); then the name of the XA transaction.
         self._over = True
-        if not events.is_one_phase(event):
+        if not event.data[event.at]:
             self._refuse_rows(begin, UNDECIDED)
 
     def _payload(self, event: Event, begin: TransactionBegin) -> None:  # noqa: ARG002
@@ -303,11 +288,11 @@ class BinlogReader:
         if event.kind == events.PARTIAL_UPDATE:
             self._hold(BinlogRefusal(begin.gtid, *PARTIAL_JSON))
             return
-        body = events.rows(event)
-        if any(_has_gaps(bits, body.columns) for bits in body.present):
-            self._hold(BinlogRefusal(begin.gtid, *GAPS))
+        operation, data, is_whole = events.rows(event)
+        if is_whole:
+            self._hold(RowChanges(begin, operation, found, data))
         else:
-            self._hold(RowChanges(begin, body.operation, found, body.data))
+            self._hold(BinlogRefusal(begin.gtid, *GAPS))
 
 
 class _Spool:
@@ -378,7 +363,3 @@ def _require_known(event: Event) -> None:
             why="this release does not know it, so nothing tells whether it changes the table",
             todo="report this with the server's version",
         )
-
-
-def _has_gaps(present: bytes, columns: int) -> bool:
-    return int.from_bytes(present, "little") & ((1 << columns) - 1) != (1 << columns) - 1

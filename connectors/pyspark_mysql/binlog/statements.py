@@ -178,13 +178,7 @@ LONGEST = 1 << 20
 
 
 def effect(logged: LoggedStatement, table: tuple[str, str], *, mariadb: bool) -> Effect:
-    """What a statement may have changed.
-
-    Args:
-        logged: the statement.
-        table: its database and its name.
-        mariadb: whether such a server ran it.
-    """
+    """What a statement may have changed of a table, given as its database and its name."""
     first, *others = _readings(logged, table, mariadb=mariadb)
     done = first.effect()
     found = (one.effect() for one in others if one.is_possible and done is Effect.NOTHING)
@@ -246,7 +240,8 @@ class _Statement:
             return not self._has_query and not self._names(found[1])
         if found := _form(ALTERING).fullmatch(self.shape):
             ignore, name, clauses = found.groups()
-            return self._alters_other(name, clauses) or (not ignore and _keeps(clauses))
+            keeps_all = all(_is_one_of(CLAUSES, one) for one in _split(clauses))
+            return self._alters_other(name, clauses) or (not ignore and keeps_all)
         found = _form(OF_DATABASE).fullmatch(self.shape)
         return found is not None and self._text(found[1].strip()) != self.database
 
@@ -278,11 +273,6 @@ class _Statement:
     def _text(self, part: str) -> str:
         """A word of the shape, as names are compared."""
         return _folded(self.tokens[int(part[1:])].text if part[:1] == "`" else part)
-
-
-def _keeps(clauses: str) -> bool:
-    """Whether clauses of ALTER TABLE leave rows and columns as they are."""
-    return all(_is_one_of(CLAUSES, one) for one in _split(clauses))
 
 
 def _split(clauses: str) -> list[str]:

@@ -45,42 +45,27 @@ DEFAULT_COLLATION, COLLATIONS, DEFAULT_OF_CHOICES, COLLATIONS_OF_CHOICES = 2, 3,
 
 @dataclass(frozen=True)
 class ColumnType:
-    """How values of a column are stored.
-
-    Attributes:
-        code: its number.
-        meta: of a decimal its digits and those behind the point, of a moment the digits of its
-            fraction, of a text its longest length.
-        size: bytes of each value; 0 if each has its own.
-        prefix: bytes of the length before a value that has its own; else 0.
-    """
+    """How values of a column are stored."""
 
     code: int
+    # Of a decimal its digits and those behind the point, of a moment the digits of its fraction, of
+    # a text its longest length.
     meta: int
-    size: int = 0
-    prefix: int = 0
+    size: int = 0  # bytes of each value; 0 if each has its own
+    prefix: int = 0  # bytes of the length before a value that has its own; else 0
 
 
 @dataclass(frozen=True)
 class BinlogColumn:
-    """A column of a table.
-
-    Attributes:
-        type: how its values are stored.
-        name: empty where the log has no names (``binlog_row_metadata``).
-        nullable: whether it may be null.
-        unsigned: None where the log does not tell.
-        collation: its number; 0 where the log does not tell.
-        charset: None of bytes. Who reads the log says it.
-        words: of an ENUM or a SET in that character set. None where nothing tells all of them.
-    """
+    """A column of a table."""
 
     type: ColumnType
-    name: str = ""
+    name: str = ""  # empty where the log has no names (``binlog_row_metadata``)
     nullable: bool = True
-    unsigned: bool | None = None
-    collation: int = 0
-    charset: Charset | None = None
+    unsigned: bool | None = None  # None where the log does not tell
+    collation: int = 0  # its number; 0 where the log does not tell
+    charset: Charset | None = None  # None of bytes; who reads the log says it
+    # Of an ENUM or a SET, in that character set. None where nothing tells all of them.
     words: tuple[bytes, ...] | None = ()
 
     @property
@@ -92,20 +77,16 @@ class BinlogColumn:
 
 @dataclass(frozen=True)
 class LoggedTable:
-    """A table, and the form of its rows.
-
-    Attributes:
-        key: places of the columns of its primary key, where the log tells names. Without a primary
-            key it is the first unique one that has no nulls, which servers take for it.
-        named: whether the log tells the names of columns.
-    """
+    """A table, and the form of its rows."""
 
     columns: tuple[BinlogColumn, ...]
+    # Places of the columns of its primary key, where the log tells names. Without a primary key it
+    # is the first unique one that has no nulls, which servers take for it.
     key: tuple[int, ...] = ()
 
     @property
     def named(self) -> bool:
-        """See the class."""
+        """Whether the log tells the names of columns."""
         return bool(self.columns and self.columns[0].name)
 
 
@@ -117,12 +98,7 @@ def name_in_map(database: str, table: str) -> bytes:
 
 @lru_cache(maxsize=1024)  # the same bytes come before each statement
 def table(body: bytes, *, mariadb: bool) -> LoggedTable:
-    """The table that an event describes.
-
-    Args:
-        body: of the event, behind the name of the table.
-        mariadb: whether MariaDB logged it.
-    """
+    """The table that an event describes, from behind its name on."""
     # 6 table, 2 flags, the names of the database and the table, each between its size and a zero;
     # the number of columns, 1 the type of each, the size of their metadata, it, a bit for each that
     # may be null. What binlog_row_metadata adds is fields: 1 which, its size, and its value.
@@ -138,15 +114,11 @@ def table(body: bytes, *, mariadb: bool) -> LoggedTable:
 
 
 class _Metadata:
-    """Signs, names, words and key, as far as ``binlog_row_metadata`` has them.
-
-    Args:
-        columns: without it.
-        mariadb: which tells a character set of geometries, too.
-    """
+    """Signs, names, words and key, as far as ``binlog_row_metadata`` has them."""
 
     def __init__(self, columns: list[BinlogColumn], *, mariadb: bool) -> None:
         self.columns, self.key = columns, tuple[int, ...]()
+        # MariaDB tells a character set of geometries, too.
         self._texts = self._of(*OF_CHARACTERS, *((GEOMETRY,) if mariadb else ()))
         self._choices = self._of(*CHOICES)
 
@@ -198,11 +170,7 @@ def _types(codes: bytes, metas: bytes) -> Iterator[ColumnType]:
 
 
 def _type(code: int, meta: bytes) -> ColumnType:
-    """The type by its number and what more the log tells of it.
-
-    Raises:
-        StoreRefused: nothing is known of such a type, so that what stands behind it can't be found.
-    """
+    """The type by its number and what more the log tells of it."""
     number = int.from_bytes(meta, "little")
     if code == STRING:
         return _string(*meta)

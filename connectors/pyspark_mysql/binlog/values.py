@@ -24,20 +24,8 @@ from sparkonce.errors import StoreRefused
 SECOND, DAY = 1_000_000, 86_400_000_000
 
 
-class ZeroDateError(ValueError):
-    """A date is there that is none, such as 0000-00-00."""
-
-    def __init__(self) -> None:
-        super().__init__("it is no day, as 0000-00-00 is none")
-
-
 def values(cells: ColumnCells, buffer: ByteBuffer) -> pa.Array:
-    """The values of a column, as its type has them.
-
-    Raises:
-        ValueError: one is none of its type, or no text of its character set; or such types are not
-            read.
-    """
+    """The values of a column; a `ValueError` where one is none of its type, or that is not read."""
     if cells.column.type.code in tables.UNREAD:
         raise ValueError("columns of this type (COMPRESSED, VECTOR) can't be followed")
     if cells.column.type.prefix:
@@ -105,10 +93,8 @@ def _number(signed: str, unsigned: str) -> Callable[[ColumnCells, ByteBuffer, Nu
 
 
 def _int24(cells: ColumnCells, buffer: ByteBuffer, at: Numbers) -> pa.Array:
-    found = buffer.little(at, 3)
-    if not cells.column.unsigned:
-        found = (found ^ 0x800000) - 0x800000
-    return _array(found.astype(np.int32), cells.valid)
+    found, sign = buffer.little(at, 3), 0 if cells.column.unsigned else 0x800000
+    return _array(((found ^ sign) - sign).astype(np.int32), cells.valid)
 
 
 def _year(cells: ColumnCells, buffer: ByteBuffer, at: Numbers) -> pa.Array:
@@ -153,8 +139,7 @@ def _time(cells: ColumnCells, buffer: ByteBuffer, at: Numbers) -> pa.Array:
     whole = buffer.big(at, 3 + width) - (1 << 23 + 8 * width)
     sign, whole = np.sign(whole), np.abs(whole)
     clock, rest = whole >> 8 * width, whole & ((1 << 8 * width) - 1)
-    seconds = (clock >> 12 & 0x3FF) * 3600 + (clock >> 6 & 63) * 60 + (clock & 63)
-    micros = sign * (seconds * SECOND + rest * 100 ** (3 - width))
+    micros = sign * (_seconds(clock & 0x3FFFFF) * SECOND + rest * 100 ** (3 - width))
     return _array(micros, cells.valid, pa.duration("us"))
 
 
@@ -264,7 +249,7 @@ def _require_dates(year: Numbers, month: Numbers, day: Numbers, valid: Numbers |
 
 def _require(good: Numbers, valid: Numbers | None) -> None:
     if not (good if valid is None else good | ~valid).all():
-        raise ZeroDateError
+        raise ValueError("it is no day, as 0000-00-00 is none")
 
 
 READERS: dict[int, Callable[[ColumnCells, ByteBuffer, Numbers], pa.Array]] = {

@@ -23,7 +23,8 @@ from pyspark_mysql.binlog.tables import BinlogColumn, LoggedTable
 from pyspark_mysql.binlog.values import DAY, differ, values
 from pyspark_mysql.follow.layout import Layout
 from pyspark_mysql.read.columns import ResultColumn, wire_form
-from sparkonce.errors import OptionError, StoreRefused, ValueUnreadable
+from pyspark_mysql.read.rows import unreadable
+from sparkonce.errors import OptionError, StoreRefused
 from sparkonce.values import from_json
 from sparkonce.values.spark_types import spark_type, type_name
 
@@ -52,11 +53,7 @@ SHOWN = (
 
 
 def schema_of(columns: Iterable[ResultColumn], asked: Collection[str]) -> pa.Schema:
-    """The schema of changes, with the types that lose nothing.
-
-    Args:
-        columns: of the table.
-        asked: columns that an option names.
+    """The schema of changes, with the types that lose nothing; `asked` are columns of an option.
 
     Raises:
         StoreRefused: a column has a name that a stream gives to something else.
@@ -75,11 +72,7 @@ def schema_of(columns: Iterable[ResultColumn], asked: Collection[str]) -> pa.Sch
 
 
 def require_readable(column: ResultColumn, kind: pa.DataType) -> None:
-    """Refuse a type of which some value of the column has no place, or would change.
-
-    Raises:
-        OptionError: it is one.
-    """
+    """Refuse, by an `OptionError`, a type that some value of the column does not fit as it is."""
     wire_form(column, kind)
     natural = column.natural
     for is_kind, has_form in SHOWN:
@@ -125,8 +118,7 @@ class Changes:
         block = _Block(table, pieces, self.layout.named(table))
         if self.key is not None:
             block.require_key(self.key)
-        columns = [block.column(field) for field in self.schema]
-        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        return pa.RecordBatch.from_arrays([*map(block.column, self.schema)], schema=self.schema)
 
 
 class _Block:
@@ -220,7 +212,7 @@ class _Block:
         except OptionError as error:
             raise self._altered(field, error) from None
         except (ValueError, pa.ArrowInvalid) as error:
-            raise self._unreadable(field, error) from None
+            raise unreadable(error, field, f" that {self._where} logged") from None
 
     def _altered(self, field: pa.Field, error: OptionError) -> StoreRefused:
         return StoreRefused(
@@ -229,15 +221,6 @@ class _Block:
             why=f"the table was altered, before or since; {error.why}",
             todo="give it a type by .schema(...) that holds both, leave it out by option columns,"
             " or begin a new query behind the ALTER",
-        )
-
-    def _unreadable(self, field: pa.Field, error: Exception) -> ValueUnreadable:
-        return ValueUnreadable(
-            f"A value of column {field.name!r} that {self._where} logged can't be read as"
-            f" {spark_type(field)}: {error}",
-            why="the table holds what is none of that type, such as a zero date, a number out of"
-            " range, or a TINYINT(1) that is neither 0 nor 1",
-            todo="read it as a larger type by .schema(...), leave it out, or mend the value",
         )
 
     @property

@@ -36,6 +36,7 @@ from pyspark_mysql.follow.snapshot import Snapshot, SnapshotPiece
 from pyspark_mysql.follow.table import FollowedTable, followed, warn
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.failures import number, translated
+from sparkonce.errors import StoreRefused
 from sparkonce.feeds import STARTS, Position
 from sparkonce.options import Options
 from sparkonce.reading import Scan
@@ -51,32 +52,21 @@ QUIET_SECONDS = 600
 
 @dataclass(frozen=True)
 class TransactionSplit:
-    """A split: the transactions that are among `end`, and not among `behind`.
-
-    Attributes:
-        layout: of rows whose columns have no names in the log; None where that was not looked at.
-        place: of the last transaction before them, where it is known.
-    """
+    """A split: the transactions that are among `end`, and not among `behind`."""
 
     behind: str
     end: str
-    layout: Layout | None = None
-    place: LogPlace | None = None
+    layout: Layout | None = None  # of rows without names of columns; None: not looked at
+    place: LogPlace | None = None  # of the last transaction before them, where it is known
 
 
 @dataclass
 class EmptyScan:
-    """What was scanned and has no rows.
-
-    Attributes:
-        after: behind which position.
-        upto: all that was scanned.
-        since: when that began, on a clock of its own.
-    """
+    """What was scanned behind a position and has no rows."""
 
     after: Position
-    upto: str
-    since: float
+    upto: str  # all that was scanned
+    since: float  # when that began, on a clock of its own
 
 
 class MySqlFeed:
@@ -152,7 +142,8 @@ class MySqlFeed:
     def between(self, after: Position, end: Position) -> Sequence[SnapshotPiece | TransactionSplit]:
         """See `Feed.between`. Later changes of a row come behind earlier ones, in one split."""
         server = self._server()
-        begin, upto = self._begin(after, server), self._executed(end["gtids"], server)
+        begin, fails = self._begin(after, server), self.options["failOnDataLoss"]
+        upto = fitness.executed(end["gtids"], server, fails=fails)
         with translated(READING):
             self._checked_columns  # noqa: B018 (once for all epochs)
             pieces = [*self._pieces(begin, after, end)] if SNAPSHOT in after else []
@@ -203,7 +194,15 @@ class MySqlFeed:
             with self._steps(behind, GtidRange(), skips=False) as steps:
                 for step in steps:
                     if isinstance(step, BinlogRefusal) and step.alters and unnamed:
-                        raise fitness.altered(self.table.shown, step)
+                        raise StoreRefused(
+                            f"Rows of {self.table.shown} can't be told that were logged before"
+                            f" transaction {step.gtid}, which {step.what}",
+                            why="the table may have other columns since, and the log has no names"
+                            " of them (binlog_row_metadata)",
+                            todo="bring the target in line with the table, SET GLOBAL"
+                            " binlog_row_metadata=FULL, and begin a new query behind that"
+                            " transaction",
+                        )
                     unnamed = unnamed or (isinstance(step, RowChanges) and not step.table.named)
             self._is_laid_out = True
         return self.table.layout
@@ -238,29 +237,15 @@ class MySqlFeed:
 
     def _begin(self, after: Position, server: LogServer) -> str:
         """What was read, where the server has it, and all behind it."""
-        read = self._executed(after["gtids"], server)
+        fails = self.options["failOnDataLoss"]
+        read = fitness.executed(after["gtids"], server, fails=fails)
         if gone := self._gtids(read).lacks(server.purged):
             error = fitness.purged(gone, self.table.shown, in_snapshot=SNAPSHOT in after)
-            if SNAPSHOT in after or self.options["failOnDataLoss"]:
+            if SNAPSHOT in after or fails:
                 raise error
             log.warning("%s", error)
             read = self._gtids(read).joined(server.purged)
         return read
-
-    def _executed(self, read: str, server: LogServer) -> str:
-        """Transactions of those that the server has; if it lacks any, that is told."""
-        fitness.require_same_kind(read, server)
-        lacking = server.lacks(read)
-        if not lacking:
-            return read
-        error = fitness.never_executed(lacking)
-        if self.options["failOnDataLoss"]:
-            raise error
-        log.warning("%s", error)
-        shared = server.shared(read)
-        if shared is None:
-            raise fitness.unknown_share(lacking)
-        return shared
 
     def _pieces(self, begin: str, after: Position, end: Position) -> Sequence[SnapshotPiece]:
         snapshot.require_fit(self.table)
@@ -275,7 +260,14 @@ class MySqlFeed:
         with self._steps(split.behind, wanted, skips=not in_snapshot) as steps:
             for step in steps:
                 if isinstance(step, BinlogRefusal):
-                    raise fitness.refused(step, in_snapshot=in_snapshot)
+                    todo = (
+                        ", and begin a new query: this one's snapshot can't be made any more"
+                        if in_snapshot
+                        else f"; the stream can go on behind it with skipTransactions={step.gtid},"
+                        " without its rows"
+                    )
+                    what = f"Transaction {step.gtid} {step.what}"
+                    raise StoreRefused(what, step.why, step.todo + todo)
                 if isinstance(step, RowChanges):
                     yield step
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 from pyspark_mysql.binlog.gtids import (
@@ -13,12 +14,13 @@ from pyspark_mysql.binlog.gtids import (
     position_text,
     shared_position,
 )
-from pyspark_mysql.binlog.reader import BinlogRefusal
 from pyspark_mysql.read.one_state import end_of_log
 from pyspark_mysql.server.client import Session
 from pyspark_mysql.server.connection import Live
 from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable, UnreadLost
 from sparkonce.feeds import STARTS
+
+log = logging.getLogger("sparkonce")
 
 # Settings by which the log tells of each row, whole, what it was and became.
 WANTED = {"log_bin": "1", "binlog_format": "ROW", "binlog_row_image": "FULL"}
@@ -29,10 +31,7 @@ LOGS_REPLICATED = (
 )
 """The first name is MySQL's since 8.0.26."""
 
-FORMS = {
-    "MySQL": "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-100",
-    "MariaDB": "0-1-100",
-}
+FORMS = {"MySQL": "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-100", "MariaDB": "0-1-100"}
 
 
 @dataclass(frozen=True)
@@ -67,12 +66,7 @@ class LogServer:
 
 
 def log_server(session: Session) -> LogServer:
-    """Ask a server; one that can't be followed is refused.
-
-    Raises:
-        pymysql.MySQLError: it does not answer.
-        StoreRefused: a setting is another one.
-    """
+    """Ask a server; one whose settings don't let it be followed is refused (`StoreRefused`)."""
     with session.connected() as live:
         wanted = WANTED if live.mariadb else WANTED | OF_MYSQL
         (found,) = live.run("SELECT " + ", ".join(f"@@global.{name}" for name in wanted))
@@ -83,12 +77,10 @@ def log_server(session: Session) -> LogServer:
                     why="its binary log does not tell of each row what it was and became",
                     todo=f"set {name} to {needed!r}; what was logged before stays as it is",
                 )
-        return _mariadb(live) if live.mariadb else _mysql(live)
-
-
-def _mysql(live: Live) -> LogServer:
-    ((executed, purged),) = live.run("SELECT @@global.gtid_executed, @@global.gtid_purged")
-    return LogServer(False, _one_line(executed), _one_line(purged))
+        if live.mariadb:
+            return _mariadb(live)
+        ((executed, purged),) = live.run("SELECT @@global.gtid_executed, @@global.gtid_purged")
+        return LogServer(False, _one_line(executed), _one_line(purged))
 
 
 def _mariadb(live: Live) -> LogServer:
@@ -111,12 +103,7 @@ def _one_line(gtids: str) -> str:
 
 
 def require_all_logged(session: Session) -> None:
-    """Refuse a server whose log lacks changes, as far as the user may see that.
-
-    Raises:
-        pymysql.MySQLError: it does not answer.
-        StoreRefused: it does.
-    """
+    """Refuse a server whose log lacks changes, as far as the user may see that."""
     with session.connected() as live:
         name, value = live.run(LOGS_REPLICATED)[0]
         replicated = live.mariadb and live.run("SELECT @@global.gtid_slave_pos")[0][0]
@@ -135,11 +122,7 @@ def require_all_logged(session: Session) -> None:
 
 
 def require_dialect(starts: str, server: LogServer) -> None:
-    """Refuse GTIDs that are written as another kind of server writes them.
-
-    Raises:
-        OptionError: they are.
-    """
+    """Refuse an option's GTIDs that are written as another kind of server writes them."""
     if not is_written_by(starts, mariadb=server.mariadb):
         raise OptionError(
             f"Option {STARTS} is {starts!r}, which is no set of GTIDs of the server",
@@ -148,11 +131,10 @@ def require_dialect(starts: str, server: LogServer) -> None:
         )
 
 
-def require_same_kind(read: str, server: LogServer) -> None:
-    """Refuse what was read of another kind of server: none of it means anything to this one.
+def executed(read: str, server: LogServer, *, fails: bool) -> str:
+    """What the server has of transactions that were read; an error, or a warning, if not all.
 
-    Raises:
-        StoreRefused: it was.
+    What was read of another kind of server is refused: none of it means anything to this one.
     """
     if not is_written_by(read, mariadb=server.mariadb):
         raise StoreRefused(
@@ -161,14 +143,32 @@ def require_same_kind(read: str, server: LogServer) -> None:
             todo="let option url lead to that one; or bring the target in line with the table, and"
             " begin a new query with a new checkpointLocation",
         )
+    lacking = server.lacks(read)
+    if not lacking:
+        return read
+    error = StoreUnreachable(
+        f"The server has never had transactions {lacking}, which the query has read, or is to begin"
+        " behind",
+        why="it is a replica that is behind, or it lost them in a failover",
+        todo="wait for it; if they are lost, bring the target in line with the table:"
+        " failOnDataLoss=false goes on without them",
+    )
+    if fails:
+        raise error
+    log.warning("%s", error)
+    shared = server.shared(read)
+    if shared is None:
+        raise StoreRefused(
+            f"Up to where the server has what was read before transactions {lacking} can't be told",
+            why="the server that gave these gave none that this one has",
+            todo="bring the target in line with the table, and begin a new query with a new"
+            " checkpointLocation",
+        )
+    return shared
 
 
 def require_all_read(behind: str, wanted: GtidRange) -> None:
-    """Refuse an end of the log before all was read.
-
-    Raises:
-        StoreUnreachable: it may be a replica, which gets the rest.
-    """
+    """Refuse an end of the log before all was read: a replica may get the rest."""
     if missing := wanted.missing():
         raise StoreUnreachable(
             f"The server's log ends without transactions {missing}",
@@ -188,46 +188,4 @@ def purged(gone: str, table: str, *, in_snapshot: bool) -> UnreadLost:
         why="the server keeps its binary log for a time (binlog_expire_logs_seconds), and the query"
         " was down or behind for longer",
         todo=todo,
-    )
-
-
-def never_executed(gtids: str) -> StoreUnreachable:
-    """The error for transactions that a server has never had."""
-    return StoreUnreachable(
-        f"The server has never had transactions {gtids}, which the query has read, or is to begin"
-        " behind",
-        why="it is a replica that is behind, or it lost them in a failover",
-        todo="wait for it; if they are lost, bring the target in line with the table:"
-        " failOnDataLoss=false goes on without them",
-    )
-
-
-def unknown_share(gtids: str) -> StoreRefused:
-    """The error for a server of which nobody knows up to where it has what was read."""
-    return StoreRefused(
-        f"Up to where the server has what was read before transactions {gtids} can't be told",
-        why="the server that gave these gave none that this one has",
-        todo="bring the target in line with the table, and begin a new query with a new"
-        " checkpointLocation",
-    )
-
-
-def refused(by: BinlogRefusal, *, in_snapshot: bool) -> StoreRefused:
-    """The error for a transaction whose rows can't be told."""
-    passed = f"; the stream can go on behind it with skipTransactions={by.gtid}, without its rows"
-    begun = ", and begin a new query: this one's snapshot can't be made any more"
-    return StoreRefused(
-        f"Transaction {by.gtid} {by.what}", by.why, by.todo + (begun if in_snapshot else passed)
-    )
-
-
-def altered(table: str, by: BinlogRefusal) -> StoreRefused:
-    """The error for rows without names of columns, behind which their table was altered."""
-    return StoreRefused(
-        f"Rows of {table} can't be told that were logged before transaction {by.gtid}, which"
-        f" {by.what}",
-        why="the table may have other columns since, and the log has no names of them"
-        " (binlog_row_metadata)",
-        todo="bring the target in line with the table, SET GLOBAL binlog_row_metadata=FULL, and"
-        " begin a new query behind that transaction",
     )

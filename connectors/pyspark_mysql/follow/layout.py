@@ -28,10 +28,6 @@ CODES = {
     "datetime": tables.DATETIME2,
     "timestamp": tables.TIMESTAMP2,
     "time": tables.TIME2,
-    "char": tables.STRING,
-    "binary": tables.STRING,
-    "varchar": tables.VARCHAR,
-    "varbinary": tables.VARCHAR,
     "json": tables.JSON,
     "enum": tables.ENUM,
     "set": tables.SET,
@@ -39,11 +35,13 @@ CODES = {
 """What the log calls the types of tables; values of others are not read."""
 
 CHOICES = ("enum", "set")
-SIZES = ("", "tiny", "medium", "long")
 POINTS = ("point", "linestring", "polygon", "geometry")
 MANY = ("multipoint", "multilinestring", "multipolygon", "geomcollection", "geometrycollection")
+SIZES = ("", "tiny", "medium", "long")
 CODES |= {size + kind: tables.BLOB for kind in ("text", "blob") for size in SIZES}
 CODES |= dict.fromkeys((*POINTS, *MANY), tables.GEOMETRY)
+CODES |= dict.fromkeys(("char", "binary"), tables.STRING)
+CODES |= dict.fromkeys(("varchar", "varbinary"), tables.VARCHAR)
 
 WORDS = re.compile(r"(x?)'((?:[^'\\]|''|\\.)*)'")
 """Those of an ENUM or a SET, as the server shows their type; of bytes MySQL shows some as x'ff'."""
@@ -208,14 +206,9 @@ def words_of(column: Column, charset: Charset | None) -> tuple[bytes, ...] | Non
     It shows types in utf8mb3, with a question mark for each character that this lacks.
     """
     found = WORDS.findall(column.shown)
-    words = [ESCAPES.sub(_unescaped, one) for _, one in found]
+    words = [ESCAPES.sub(lambda one: ESCAPED.get(one[1], one[1] or "'"), text) for _, text in found]
     if charset is None or not (charset.letters or charset.name in SHOWN):
         doubt = NOT_PLAIN if charset is None else LOST
         if any(digits for digits, _ in found) or any(map(doubt.search, words)):
             return None
     return tuple(one.encode() for one in words)
-
-
-def _unescaped(found: re.Match[str]) -> str:
-    letter = found[1]
-    return "'" if letter is None else ESCAPED.get(letter, letter)

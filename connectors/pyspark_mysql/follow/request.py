@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, TypeAlias
 
 import pymysql
@@ -41,15 +41,8 @@ def log_behind(
 
     Whatever a reader of tables can see is in it: a transaction is logged before it is visible.
 
-    Args:
-        session: asks.
-        after: transactions that were read.
-        place: of the last one of them. If it is there, it is given again, and the server need not
-            search its log for the next one.
-        mariadb: whether the server is one.
-
-    Raises:
-        pymysql.MySQLError: the server does not send them.
+    If the last one that was read is at its place, it is given again, and the server need not search
+    its log for the next one.
     """
     found = _begun(session, after, place)
     with closing(_past_crashes(session, after, found) if mariadb else found) as found:
@@ -158,7 +151,8 @@ def _past_crashes(session: Session, after: str, found: EventStream) -> EventStre
             return
         except pymysql.MySQLError as error:
             following = _next(session, file) if number(error) == NOT_THERE else ""
-            if not following or _known(session, following) not in (now, before):
+            begun = following and GtidPosition(gtids_at(session, following)).last
+            if begun not in (now, before):
                 raise
             found = _sent(session, partial(_dump, file=following, at=BEGINNING))
 
@@ -166,9 +160,4 @@ def _past_crashes(session: Session, after: str, found: EventStream) -> EventStre
 def _next(session: Session, file: str) -> str:
     """The file behind another one in the log."""
     names = [str(name) for name, *_ in session.run("SHOW BINARY LOGS")]
-    return next(iter(names[names.index(file) + 1 :]), "") if file in names else ""
-
-
-def _known(session: Session, file: str) -> dict[int, str]:
-    """How far MariaDB was when it began a file."""
-    return GtidPosition(gtids_at(session, file)).last
+    return dict(pairwise(names)).get(file, "")

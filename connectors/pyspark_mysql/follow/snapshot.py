@@ -42,26 +42,15 @@ AT = "sparkonce at"
 
 @dataclass(frozen=True)
 class SnapshotPiece:
-    """A split: rows whose key begins with a number in a range, as they were.
+    """A split: rows whose key begins with a number in a range, as they were."""
 
-    Attributes:
-        behind: the transactions that had been.
-        low: a number below all of theirs; None if there is no such bound.
-        high: the highest one; likewise.
-    """
-
-    behind: str
-    low: int | None = None
-    high: int | None = None
+    behind: str  # the transactions that had been
+    low: int | None = None  # a number below all of theirs; None if there is no such bound
+    high: int | None = None  # the highest one; likewise
 
 
 def require_fit(table: FollowedTable) -> None:
-    """Refuse a table of which no earlier state can be made.
-
-    Raises:
-        StoreRefused: it has no primary key, or none that is read, or rows change unlogged.
-        StoreUnsafe: its engine has no snapshots.
-    """
+    """Refuse a table of which no earlier state can be made."""
     if not table.key:
         raise StoreRefused(
             f"startingPosition=snapshot: table {table.shown} has no primary key",
@@ -115,19 +104,15 @@ def pieces(
 
 
 class Snapshot:
-    """Reads pieces.
-
-    Args:
-        session: reads.
-        table: that is followed.
-        schema: of the rows.
-    """
+    """Reads pieces, as rows of a schema."""
 
     def __init__(self, session: Session, table: FollowedTable, schema: pa.Schema) -> None:
         self.session, self.table, self.schema = session, table, schema
         self.fields = [one for one in schema if one.name not in (*META, BEFORE)]
-        # Those of the key, as they are told apart, and then those that were asked for.
-        self.key = [pa.field(name, _type(table.columns[name])) for name in table.key]
+        # Keys are told apart by numbers: a TINYINT(1) may be more than true and false.
+        kinds = {name: table.columns[name].natural for name in table.key}
+        kinds |= {name: pa.int8() for name, kind in kinds.items() if types.is_boolean(kind)}
+        self.key = [pa.field(*one) for one in kinds.items()]
         self.columns = [*self.key, *self.fields]
 
     def read(self, piece: SnapshotPiece, since: Iterable[RowChanges]) -> Iterator[pa.RecordBatch]:
@@ -138,7 +123,6 @@ class Snapshot:
             since: what was logged behind it; asked for when the rows that are there are fixed.
 
         Raises:
-            pymysql.MySQLError: the server does not answer.
             StoreRefused: something changed rows without telling of each.
             StoreUnreachable: the server does not show the state yet.
         """
@@ -171,8 +155,7 @@ class Snapshot:
 
     def _former(self, piece: SnapshotPiece, touched: pa.Table) -> Iterator[pa.RecordBatch]:
         """Rows of the piece that were touched since, as they were."""
-        there = touched.filter(pc.not_equal(touched[OP], "c"))
-        for batch in there.to_batches():
+        for batch in touched.filter(pc.not_equal(touched[OP], "c")).to_batches():
             former = pa.RecordBatch.from_struct_array(batch[BEFORE])
             inside = _is_in(former, piece, _divided(self.table))
             yield self._as_changes(former if inside is None else former.filter(inside))
@@ -191,11 +174,6 @@ def _meta(field: pa.Field, many: int) -> pa.Array:
     if field.name == OP:
         return pa.repeat(READ, many).cast(field.type)
     return pa.nulls(many, field.type)
-
-
-def _type(column: ResultColumn) -> pa.DataType:
-    """What tells keys apart: a TINYINT(1) may be more than true and false."""
-    return pa.int8() if types.is_boolean(column.natural) else column.natural
 
 
 def _divided(table: FollowedTable) -> ResultColumn | None:
@@ -239,11 +217,7 @@ def _without(batch: pa.RecordBatch, touched: pa.Table, key: Sequence[str]) -> An
 
 @contextmanager
 def _held(session: Session, behind: str) -> Iterator[None]:
-    """A transaction that sees one state, in which some transactions have been.
-
-    Raises:
-        StoreUnreachable: the server does not show all of them yet.
-    """
+    """A transaction that sees one state, in which some transactions have been."""
     with session.connected() as live:
         live.run(f"SET SESSION net_write_timeout={WRITE_SECONDS}")
         shown = log_server(session).executed

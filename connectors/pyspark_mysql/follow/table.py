@@ -79,11 +79,7 @@ class FollowedTable:
         return identifier(*self.name)
 
     def column(self, name: str) -> ResultColumn:
-        """The column of that name, in its case or another.
-
-        Raises:
-            OptionError: there is none.
-        """
+        """The column of that name, in its case or another; an `OptionError` if there is none."""
         names = pa.schema([(one, pa.null()) for one in self.columns])
         return self.columns[checks.column("columns", name, names)]
 
@@ -102,11 +98,7 @@ class FollowedTable:
                 require_readable(column, one.type)
 
     def require_key(self) -> None:
-        """Refuse a primary key whose values can't be read from the log.
-
-        Raises:
-            StoreRefused: so it is.
-        """
+        """Refuse a primary key whose values can't be read from the log."""
         for name in self.key:
             self._require_read(name, "begin with startingPosition=latest, and leave it out")
 
@@ -131,14 +123,9 @@ class FollowedTable:
 
 
 def followed(session: Session, named: Sequence[str]) -> FollowedTable:
-    """Ask for a table.
-
-    Args:
-        session: asks.
-        named: its name, with its database before it if that is not the session's.
+    """Ask for a table, by its name, with its database before it if that is not the session's.
 
     Raises:
-        pymysql.MySQLError: the server does not answer.
         StoreRefused: there is no such table.
     """
     with session.connected() as live:
@@ -154,16 +141,10 @@ def followed(session: Session, named: Sequence[str]) -> FollowedTable:
             mariadb=live.mariadb,
         )
         logs_names = session.run(LOGS_NAMES) == (("binlog_row_metadata", "FULL"),)
-        cascade = _cascade(session, name)
+        logs_keys = session.run(LOGS_KEYS) == (("innodb_native_foreign_keys", "OFF"),)
+        changing = () if logs_keys else session.run(CHANGED_BY_OTHERS, *name)
+        cascade = str(changing[0][0]) if changing else ""
         return FollowedTable(name, engine, tuple(primary), columns, layout, logs_names, cascade)
-
-
-def _cascade(session: Session, name: tuple[str, str]) -> str:
-    """A foreign key that changes rows unlogged."""
-    if session.run(LOGS_KEYS) == (("innodb_native_foreign_keys", "OFF"),):
-        return ""
-    found = session.run(CHANGED_BY_OTHERS, *name)
-    return str(found[0][0]) if found else ""
 
 
 def _found(session: Session, name: tuple[str, ...]) -> tuple[tuple[str, str], str]:

@@ -44,25 +44,14 @@ NARROW = (FIELD_TYPE.TINY, FIELD_TYPE.SHORT, FIELD_TYPE.INT24, FIELD_TYPE.LONG, 
 OTHERS = {
     FIELD_TYPE.FLOAT: pa.float32(),
     FIELD_TYPE.DOUBLE: pa.float64(),
-    FIELD_TYPE.DATE: pa.date32(),
-    FIELD_TYPE.NEWDATE: pa.date32(),
     FIELD_TYPE.DATETIME: pa.timestamp("us"),
     FIELD_TYPE.TIMESTAMP: pa.timestamp("us", "UTC"),
-    FIELD_TYPE.TIME: pa.string(),
-    FIELD_TYPE.JSON: pa.string(),
-    FIELD_TYPE.NULL: pa.string(),
+    **dict.fromkeys(DAYS, pa.date32()),
+    **dict.fromkeys((FIELD_TYPE.TIME, FIELD_TYPE.JSON, FIELD_TYPE.NULL), pa.string()),
 }
-TEXTS = {
-    FIELD_TYPE.VARCHAR,
-    FIELD_TYPE.VAR_STRING,
-    FIELD_TYPE.STRING,
-    FIELD_TYPE.ENUM,
-    FIELD_TYPE.SET,
-    FIELD_TYPE.TINY_BLOB,
-    FIELD_TYPE.MEDIUM_BLOB,
-    FIELD_TYPE.LONG_BLOB,
-    FIELD_TYPE.BLOB,
-}
+TEXTS = {FIELD_TYPE.VARCHAR, FIELD_TYPE.VAR_STRING, FIELD_TYPE.STRING, FIELD_TYPE.BLOB}
+TEXTS |= {FIELD_TYPE.TINY_BLOB, FIELD_TYPE.MEDIUM_BLOB, FIELD_TYPE.LONG_BLOB}
+TEXTS |= {FIELD_TYPE.ENUM, FIELD_TYPE.SET}
 """Of characters, or of bytes: the character set tells."""
 
 BITS = {1: pa.bool_(), 64: decimal(20, 0)}
@@ -136,16 +125,7 @@ class ResultColumn:
 
 
 def described(session: Session, relation: str, columns: str = "*") -> list[ResultColumn]:
-    """The columns of what stands behind FROM, without a run of the statement.
-
-    Args:
-        session: asks.
-        relation: that.
-        columns: what stands behind SELECT.
-
-    Raises:
-        pymysql.MySQLError: the server does not know it.
-    """
+    """The columns of what stands behind SELECT and FROM, without a run of the statement."""
     with session.connected() as live:
         return [_described(one) for one in live.prepared(f"SELECT {columns} FROM {relation}")]
 
@@ -180,11 +160,7 @@ class WireForm:
 
 
 def wire_form(column: ResultColumn, kind: pa.DataType) -> WireForm:
-    """How a column is read as a type.
-
-    Raises:
-        OptionError: some value of the column would change, or has no place in that type.
-    """
+    """How a column is read as a type; an `OptionError` where some value would change or be lost."""
     name, natural = identifier(column.name), column.natural
     number, is_bytes = _number(name, column), types.is_binary(natural)
     quoted = f"""'"', REPLACE(CONVERT({number} USING utf8mb4), '"', '""'), '"'"""

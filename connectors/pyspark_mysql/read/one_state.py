@@ -56,11 +56,7 @@ class SnapshotState:
 
 @contextmanager
 def begun(live: Live) -> Iterator[None]:
-    """Read one state of the server for the time of the block.
-
-    Raises:
-        pymysql.MySQLError: the server does not answer.
-    """
+    """Read one state of the server for the time of the block."""
     try:
         # At the level of our sessions, READ COMMITTED, the server takes no snapshot here.
         live.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -92,19 +88,16 @@ def _state_now(live: Live) -> SnapshotState:
     file, position, filters = end[0], end[1], end[2:4]
     names = ("server_id", "server_uuid", "gtid_executed", "gtid_slave_pos")
     place = " ".join([*(there.get(name, "") for name in names), str(file), str(position)])
-    doubt = _doubt_of_mariadb(live, there) if live.mariadb else _doubt_of_mysql(there)
-    if any(filters):
-        doubt = "binlog_do_db or binlog_ignore_db leaves transactions out of the binary log"
+    filtered = "binlog_do_db or binlog_ignore_db leaves transactions out of the binary log"
+    doubt = filtered if any(filters) else _doubt(live, there)
     return SnapshotState("".join(place.split("\n")), doubt)
 
 
-def _doubt_of_mysql(there: Mapping[str, str]) -> str:
-    if there["gtid_mode"] != "ON":
+def _doubt(live: Live, there: Mapping[str, str]) -> str:
+    if not live.mariadb and there["gtid_mode"] != "ON":
         return "gtid_mode is not ON, so nothing tells which logged transactions readers see"
-    return BEING_WRITTEN if there["gtid_owned"] else ""
-
-
-def _doubt_of_mariadb(live: Live, there: Mapping[str, str]) -> str:
+    if not live.mariadb:
+        return BEING_WRITTEN if there["gtid_owned"] else ""
     if there["log_slave_updates"] == "ON":
         return ""
     ((_, running),) = live.run("SHOW GLOBAL STATUS LIKE 'slaves\\_running'")
@@ -142,11 +135,8 @@ def planned(session: Session, table: Sequence[str], *, demanded: bool) -> str:
     Args:
         session: asks.
         table: database and name of what is read; empty of a query.
-        demanded: whether option ``consistency=snapshot`` demands that they do.
-
-    Raises:
-        SnapshotBroken: it is demanded, and the server is being written to.
-        StoreRefused: it is demanded, and nothing tells whether they do.
+        demanded: whether option ``consistency=snapshot`` demands that they do: then an error says
+            that the server is being written to, or that nothing tells.
     """
     with session.connected() as live, opened(live) as state:
         if demanded:
@@ -162,11 +152,7 @@ def held(live: Live, place: str, *, demanded: bool) -> Iterator[None]:
     Args:
         live: reads.
         place: see `planned`; empty where it does not matter.
-        demanded: whether option ``consistency=snapshot`` demands it.
-
-    Raises:
-        SnapshotBroken: it is not, and that is demanded.
-        StoreRefused: nothing tells, and that is demanded.
+        demanded: as of `planned`.
     """
     if not place:
         with begun(live):

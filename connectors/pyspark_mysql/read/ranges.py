@@ -42,9 +42,6 @@ def read_bound(text: str, column: ResultColumn) -> Any:
     """The number that a bound stands for: of a date its days, of a moment its seconds.
 
     By TO_SECONDS, both servers look for fractions of a second in the wrong partition.
-
-    Raises:
-        OptionError: it is no value of the column.
     """
     kind = column.natural
     try:
@@ -88,11 +85,7 @@ def borders(session: Session, relation: str, column: ResultColumn, parts: int) -
     others cost no split. How many rows a range has comes from dives into the index, which read a
     few pages each: see https://dev.mysql.com/doc/refman/8.4/en/range-optimization.html.
 
-    Returns:
-        No border where ranges can't be made, as of a date that is none: the log says so.
-
-    Raises:
-        pymysql.MySQLError: the server does not answer.
+    There is no border where ranges can't be made, as of a date that is none: the log says so.
     """
     if parts == 1 or (whole := _estimate(session, relation, "")) <= FEW:
         return []

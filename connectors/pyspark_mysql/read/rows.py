@@ -50,16 +50,11 @@ def select(forms: Sequence[WireForm], relation: str, where: str) -> str:
 
 
 def lines(session: Session, sql: str) -> Generator[bytes, None, None]:
-    """The rows of a statement of one column, as blocks of lines.
+    """The rows of a statement of one column, as blocks of lines, on the connection of the block.
 
     Where they are not wanted any more the server ends the statement.
 
-    Args:
-        session: sends it, within a block of `Session.connected`.
-        sql: the statement.
-
     Raises:
-        pymysql.MySQLError: the statement failed, or the connection broke.
         StoreRefused: no row came within option ``timeout``.
         TooLongError: a row is longer than the server sends.
     """
@@ -159,11 +154,7 @@ class _PacketWalk:
 def batches(
     blocks: Iterable[bytes], forms: Sequence[WireForm], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of blocks of lines.
-
-    Raises:
-        ValueUnreadable: a value is none of its type.
-    """
+    """The rows of blocks of lines; `ValueUnreadable` where a value is none of its type."""
     carriers = {str(at): form.carrier for at, form in enumerate(forms)}
     how = (
         csv.ReadOptions(use_threads=False, column_names=[*carriers], block_size=2**30),
@@ -182,7 +173,7 @@ def batches(
             table = csv.read_csv(pa.py_buffer(block), *how)
         except pa.ArrowInvalid as error:
             found = WHERE.search(str(error))
-            raise _unreadable(error, schema.field(int(found[1]) if found else 0)) from None
+            raise unreadable(error, schema.field(int(found[1]) if found else 0)) from None
         for batch in table.to_batches():
             columns = map(_finished, forms, batch.columns, schema)
             yield pa.RecordBatch.from_arrays([*columns], names=schema.names)
@@ -192,13 +183,15 @@ def _finished(form: WireForm, column: pa.Array, field: pa.Field) -> pa.Array:
     try:
         return form.finish(column)
     except (pa.ArrowInvalid, ValueError) as error:
-        raise _unreadable(error, field) from None
+        raise unreadable(error, field) from None
 
 
-def _unreadable(error: Exception, field: pa.Field) -> ValueUnreadable:
+def unreadable(error: Exception, field: pa.Field, logged: str = "") -> ValueUnreadable:
+    """The error for a value that is none of a column's type; `logged` says by which transaction."""
+    larger = "a larger type" if logged else "a string or a larger type"
     return ValueUnreadable(
-        f"A value of column {field.name!r} can't be read as {spark_type(field)}: {error}",
-        why="the store holds what is none of that type, such as a zero date, a number out of range,"
+        f"A value of column {field.name!r}{logged} can't be read as {spark_type(field)}: {error}",
+        why="the table holds what is none of that type, such as a zero date, a number out of range,"
         " or a TINYINT(1) that is neither 0 nor 1",
-        todo="read that column as a string or a larger type by .schema(...), or mend the value",
+        todo=f"read that column as {larger} by .schema(...), leave it out, or mend the value",
     )

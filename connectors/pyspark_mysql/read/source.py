@@ -107,9 +107,13 @@ class MySqlSource:
                         " option columns",
                     ) from None
                 except pymysql.MySQLError as error:
-                    if number(error) == READ_ONLY:
-                        raise _writes() from None
-                    raise
+                    if number(error) != READ_ONLY:
+                        raise
+                    raise StoreRefused(
+                        "The query writes or locks rows",
+                        why="a read does neither, so FOR UPDATE and functions that write fail",
+                        todo="leave them out of option query",
+                    ) from None
 
     def _forms(self, columns: Sequence[ResultColumn]) -> list[WireForm]:
         return [*map(wire_form, columns, self.scan.schema.types)]
@@ -166,17 +170,10 @@ class MySqlSource:
 def columns_named(
     session: Session, relation: str, names: Sequence[str], option: str = "columns"
 ) -> list[ResultColumn]:
-    """Columns by name, in any case; the user needs no right to others.
-
-    Args:
-        session: asks.
-        relation: what stands behind FROM.
-        names: of the columns.
-        option: that names them.
+    """Columns by name, in any case, which an option names; the user needs no right to others.
 
     Raises:
         OptionError: there is no such column.
-        pymysql.MySQLError: the server does not answer.
     """
     try:
         return described(session, relation, ", ".join(map(identifier, names)))
@@ -187,14 +184,6 @@ def columns_named(
         for name in names:
             checks.column(option, name, there)
         raise
-
-
-def _writes() -> StoreRefused:
-    return StoreRefused(
-        "The query writes or locks rows",
-        why="a read does neither, so FOR UPDATE and functions that write fail",
-        todo="leave them out of option query",
-    )
 
 
 def subquery(text: str) -> Subquery | None:

@@ -56,15 +56,10 @@ no moments with fractions of a second, by TO_SECONDS."""
 
 
 class Comparable(NamedTuple):
-    """How the server compares the values of a column.
+    """How the server compares the values of a column."""
 
-    Attributes:
-        text: as Spark compares texts.
-        parted: to find the partition of a row.
-    """
-
-    text: bool
-    parted: bool
+    text: bool  # as Spark compares texts
+    parted: bool  # to find the partition of a row
 
 
 def conditions(
@@ -77,9 +72,6 @@ def conditions(
         table: database and name of what is read; empty of a query.
         filters: on columns that are read as what they are.
         columns: by their names in the query.
-
-    Raises:
-        pymysql.MySQLError: the server does not answer.
     """
     known = {
         name: Comparable(kind in TEXTS and collation in PROVEN and not parted, bool(parted))
