@@ -318,9 +318,7 @@ def position_text(last: Mapping[int, str]) -> str:
 def never_had(state: str, position: str) -> str:
     """Where a position is further on than a MariaDB has ever been, by the number of each server.
 
-    Args:
-        state: the server's ``gtid_binlog_state``: the last transaction of each domain and server.
-        position: what was read.
+    The state is its ``gtid_binlog_state``: the last transaction of each domain and server.
     """
     had = _last_of_each(state)
     last = GtidPosition(position).last.items()

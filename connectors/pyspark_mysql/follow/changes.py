@@ -85,13 +85,7 @@ def require_readable(column: ResultColumn, kind: pa.DataType) -> None:
 
 
 class Changes:
-    """Makes batches.
-
-    Args:
-        schema: of the rows.
-        key: the columns that the key of each row must have; None if it may have any.
-        layout: of the table.
-    """
+    """Makes batches of a schema. The key of each row must have the columns of `key`, if given."""
 
     def __init__(self, schema: pa.Schema, key: Sequence[str] | None, layout: Layout) -> None:
         self.schema, self.key, self.layout = schema, key, layout

@@ -185,9 +185,6 @@ class MySqlFeed:
         """The layout of rows that have no names, if none was altered since.
 
         All that is logged behind them is looked at, once.
-
-        Raises:
-            StoreRefused: a statement that may have altered the table came behind rows.
         """
         if not self._is_laid_out:
             unnamed, _ = False, self.table  # as it is before the log is looked at
@@ -297,18 +294,15 @@ class MySqlFeed:
 class _Epoch:
     """Where an epoch ends: with a transaction, and before what nobody can follow.
 
-    Args:
-        most: rows that it may have; more, if a transaction has. None is no limit.
-
-    Attributes:
-        rows: so many were taken; without a limit they are not counted one by one. What is refused
-            counts as one, as it must be told.
-        named: whether the log has the names of all their columns.
+    It has at most so many rows; more, if a transaction has. None is no limit.
     """
 
     def __init__(self, most: int | None) -> None:
         self._most, self._image = most, RowImage(())
-        self.rows, self.named = 0, True
+        # Without a limit rows are not counted one by one. What is refused counts as one, as it must
+        # be told.
+        self.rows = 0
+        self.named = True  # the log has the names of all columns
 
     def take(self, steps: Iterable[Step]) -> None:
         """Take steps up to the end. A refusal behind rows stops the next epoch, not this one."""

@@ -36,18 +36,12 @@ FORMS = {"MySQL": "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-100", "MariaDB": "0-1-
 
 @dataclass(frozen=True)
 class LogServer:
-    """A server, and which transactions it has.
-
-    Attributes:
-        executed: all that it ever had, or how far it is in each domain.
-        purged: those that are no longer in its log.
-        state: of MariaDB, how far each server's are, which it has had.
-    """
+    """A server, and which transactions it has."""
 
     mariadb: bool
-    executed: str
-    purged: str
-    state: str = ""
+    executed: str  # all that it ever had, or how far it is in each domain
+    purged: str  # those that are no longer in its log
+    state: str = ""  # of MariaDB, how far each server's are, which it has had
 
     @property
     def name(self) -> str:

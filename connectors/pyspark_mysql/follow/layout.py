@@ -67,23 +67,15 @@ UTF8 = Charset("utf8mb4")
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of a table, as it is now.
+    """The columns of a table, as it is now."""
 
-    Attributes:
-        table: its database and its name.
-        columns: those that the user may see, in their order.
-        key: those of its primary key.
-        charsets: of the server.
-        whole: whether these are all columns that it has.
-        mariadb: whether the server is one. Behind these columns its log may have hashes, one for
-            each unique key that is too long for an index; such keys come and go unseen.
-    """
-
-    table: tuple[str, str]
-    columns: Sequence[Column]
-    key: Sequence[str]
-    charsets: Charsets
-    whole: bool
+    table: tuple[str, str]  # its database and its name
+    columns: Sequence[Column]  # those that the user may see, in their order
+    key: Sequence[str]  # those of its primary key
+    charsets: Charsets  # of the server
+    whole: bool  # whether these are all columns that it has
+    # Whether the server is one. Behind these columns its log may have hashes, one for each unique
+    # key that is too long for an index; such keys come and go unseen.
     mariadb: bool
 
     def named(self, logged: LoggedTable) -> dict[str, int]:

@@ -48,25 +48,15 @@ LEAVE_OUT = "leave it out by option columns"
 
 @dataclass(frozen=True)
 class FollowedTable:
-    """A table.
+    """A table."""
 
-    Attributes:
-        name: its database and its name, as the log has them.
-        engine: that stores it.
-        key: columns of its primary key; empty if there is none.
-        columns: as the server describes them, by name.
-        layout: what rows of the log are named by.
-        logs_names: whether the log has names of its columns, from now on.
-        cascade: a foreign key that changes its rows, which the log does not tell; or empty.
-    """
-
-    name: tuple[str, str]
-    engine: str
-    key: tuple[str, ...]
-    columns: Mapping[str, ResultColumn]
-    layout: Layout
-    logs_names: bool
-    cascade: str = ""
+    name: tuple[str, str]  # its database and its name, as the log has them
+    engine: str  # that stores it
+    key: tuple[str, ...]  # columns of its primary key; empty if there is none
+    columns: Mapping[str, ResultColumn]  # as the server describes them, by name
+    layout: Layout  # what rows of the log are named by
+    logs_names: bool  # whether the log has names of its columns, from now on
+    cascade: str = ""  # a foreign key that changes its rows, which the log does not tell; or empty
 
     @property
     def shown(self) -> str:

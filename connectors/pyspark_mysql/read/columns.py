@@ -90,22 +90,15 @@ CARRIED: tuple[tuple[IsKind, pa.DataType], ...] = (
 
 @dataclass(frozen=True)
 class ResultColumn:
-    """A column of a result, as the server describes it before it sends rows.
-
-    Attributes:
-        code: of its type, as the protocol has it.
-        length: most characters or bytes of its text.
-        scale: digits behind the point.
-        binary: its values are bytes.
-    """
+    """A column of a result, as the server describes it before it sends rows."""
 
     name: str
-    code: int
-    length: int
-    scale: int
+    code: int  # of its type, as the protocol has it
+    length: int  # most characters or bytes of its text
+    scale: int  # digits behind the point
     unsigned: bool
     nullable: bool
-    binary: bool
+    binary: bool  # its values are bytes
 
     @property
     def natural(self) -> pa.DataType:
@@ -144,19 +137,12 @@ def _described(field: Any) -> ResultColumn:
 
 @dataclass(frozen=True)
 class WireForm:
-    """How one column comes over the wire, and becomes Arrow: as text that loses nothing.
+    """How one column comes over the wire, and becomes Arrow: as text that loses nothing."""
 
-    Attributes:
-        column: its name in SQL.
-        sql: an expression for its text in a line of CSV, where it is not null.
-        carrier: the type that Arrow reads the text as.
-        finish: makes the column of that.
-    """
-
-    column: str
-    sql: str
-    carrier: pa.DataType
-    finish: Callable[[pa.Array], pa.Array]
+    column: str  # its name in SQL
+    sql: str  # an expression for its text in a line of CSV, where it is not null
+    carrier: pa.DataType  # the type that Arrow reads the text as
+    finish: Callable[[pa.Array], pa.Array]  # makes the column of that
 
 
 def wire_form(column: ResultColumn, kind: pa.DataType) -> WireForm:

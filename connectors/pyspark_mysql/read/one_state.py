@@ -43,15 +43,10 @@ BEING_WRITTEN = "transactions are being committed"
 
 @dataclass(frozen=True)
 class SnapshotState:
-    """What a snapshot sees.
+    """What a snapshot sees."""
 
-    Attributes:
-        place: which transactions have been, for comparing; empty where nothing tells.
-        doubt: why equal places may be different states; empty where they are the same.
-    """
-
-    place: str
-    doubt: str = ""
+    place: str  # which transactions have been, for comparing; empty where nothing tells
+    doubt: str = ""  # why equal places may be different states; empty where they are the same
 
 
 @contextmanager
@@ -74,10 +69,10 @@ def opened(live: Live) -> Iterator[SnapshotState]:
         if live.mariadb and before.place:
             server = before.place.split(" ")[:-2]
             yield replace(before, place=" ".join([*server, *place_in_log(live)]))
-        elif live.mariadb:
+        elif live.mariadb or _state_now(live) == before:
             yield before
         else:
-            yield before if _state_now(live) == before else replace(before, doubt=BEING_WRITTEN)
+            yield replace(before, doubt=BEING_WRITTEN)
 
 
 def _state_now(live: Live) -> SnapshotState:

@@ -51,19 +51,12 @@ class Subquery(str):
 
 @dataclass(frozen=True)
 class KeyRange:
-    """A split.
+    """A split."""
 
-    Attributes:
-        condition: of its rows, in SQL; empty for all.
-        wanted: conditions of the query.
-        columns: what is read, as it was when the read was planned.
-        place: of the state that all splits should see, see `one_state.planned`.
-    """
-
-    condition: str
-    wanted: tuple[str, ...]
-    columns: tuple[ResultColumn, ...]
-    place: str
+    condition: str  # of its rows, in SQL; empty for all
+    wanted: tuple[str, ...]  # conditions of the query
+    columns: tuple[ResultColumn, ...]  # what is read, as it was when the read was planned
+    place: str  # of the state that all splits should see, see `one_state.planned`
 
 
 class MySqlSource:
