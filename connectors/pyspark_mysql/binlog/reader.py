@@ -116,7 +116,7 @@ class BinlogReader:
         # (MySQL); whether its last event was there (MariaDB); whether its rows are told; whether it
         # has rows of the table, told or not.
         self._begin: TransactionBegin | None = None
-        self._at, self._left, self._over, self._is_told, self._touches = 0, 0, False, True, False
+        self._at, self._left, self._over, self._gives_rows, self._touches = 0, 0, False, True, False
         # Steps wait for the end of their transaction: only then it is known that it took effect.
         self._held = list[tuple[RowChanges | BinlogRefusal, tuple[int, int] | None]]()
         self._spool = _Spool()
@@ -190,14 +190,14 @@ class BinlogReader:
         if not (self._mariadb or begin.size):
             raise _without_size(begin.gtid)
         self._begin, self._at, self._left = begin, at, begin.size
-        self._over, self._is_told, self._touches = False, gtid not in self._skipped, False
+        self._over, self._gives_rows, self._touches = False, gtid not in self._skipped, False
 
     def _broken_off(self) -> Iterator[BinlogRefusal]:
         """Forget a transaction that has no end: a crash of the server took it back (MariaDB)."""
         begin = self._begin
         self._forget()
         if begin and self._touches and not begin.transactional:
-            if self._is_told:
+            if self._gives_rows:
                 yield BinlogRefusal(begin.gtid, *BROKEN_OFF)
             # The server may give the GTID again, to a transaction that is not to be passed over.
             self._skipped.discard(str(begin.gtid))
@@ -254,7 +254,7 @@ class BinlogReader:
         """Refuse a statement that may have changed the table, or take back rows of it."""
         statement = events.statement(event)
         self._over = begin.alone or statement.text in ENDS
-        if not self._is_told:
+        if not self._gives_rows:
             return
         done = effect(statement, self._followed, mariadb=self._mariadb)
         if done is Effect.TAKEN_BACK:
@@ -283,7 +283,7 @@ class BinlogReader:
     def _rows(self, event: Event, begin: TransactionBegin) -> None:
         found = self._tables.get(event.data[event.at : event.at + 6])
         self._touches |= found is not None
-        if found is None or not self._is_told:
+        if found is None or not self._gives_rows:
             return
         if event.kind == events.PARTIAL_UPDATE:
             self._hold(BinlogRefusal(begin.gtid, *PARTIAL_JSON))

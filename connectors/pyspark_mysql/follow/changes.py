@@ -19,7 +19,7 @@ from pymysql.constants import FIELD_TYPE
 from pyspark_mysql.binlog import events, tables
 from pyspark_mysql.binlog.images import PADDING, ByteBuffer, Numbers, RowImage
 from pyspark_mysql.binlog.reader import RowChanges
-from pyspark_mysql.binlog.tables import BinlogColumn, LoggedTable
+from pyspark_mysql.binlog.tables import BinlogColumn
 from pyspark_mysql.binlog.values import DAY, differ, values
 from pyspark_mysql.follow.layout import Layout
 from pyspark_mysql.read.columns import ResultColumn, wire_form
@@ -45,7 +45,7 @@ PROTOCOL_TYPES = {
 }
 """What the protocol calls types that have another number in the log."""
 
-SHOWN = (
+AS_THE_SERVER_SHOWS = (
     (types.is_string, (types.is_string, types.is_integer, types.is_decimal)),
     (types.is_binary, (types.is_string, types.is_binary)),
 )
@@ -75,7 +75,7 @@ def require_readable(column: ResultColumn, kind: pa.DataType) -> None:
     """Refuse, by an `OptionError`, a type that some value of the column does not fit as it is."""
     wire_form(column, kind)
     natural = column.natural
-    for is_kind, has_form in SHOWN:
+    for is_kind, has_form in AS_THE_SERVER_SHOWS:
         if is_kind(kind) and not any(is_one(natural) for is_one in has_form):
             raise OptionError(
                 f"Column {column.name!r} can't be followed as {type_name(kind)}",
@@ -97,19 +97,18 @@ class Changes:
             StoreRefused: a column is not in the log, or of another type, or the key another one.
             ValueUnreadable: a value is none of its type.
         """
-        pieces, size = list[RowChanges](), 0
+        changes, size = list[RowChanges](), 0
         for one in rows:
-            if pieces and (pieces[0].table is not one.table or size > BLOCK):
-                yield self._batch(pieces)
-                pieces, size = [], 0
-            pieces.append(one)
+            if changes and (changes[0].table is not one.table or size > BLOCK):
+                yield self._batch(changes)
+                changes, size = [], 0
+            changes.append(one)
             size += len(one.data)
-        if pieces:
-            yield self._batch(pieces)
+        if changes:
+            yield self._batch(changes)
 
-    def _batch(self, pieces: list[RowChanges]) -> pa.RecordBatch:
-        table = self.layout.completed(pieces[0].table)
-        block = _Block(table, pieces, self.layout.named(table))
+    def _batch(self, changes: list[RowChanges]) -> pa.RecordBatch:
+        block = _Block(self.layout, changes)
         if self.key is not None:
             block.require_key(self.key)
         return pa.RecordBatch.from_arrays([*map(block.column, self.schema)], schema=self.schema)
@@ -118,13 +117,14 @@ class Changes:
 class _Block:
     """Rows of one form, of one or several events."""
 
-    def __init__(self, table: LoggedTable, pieces: list[RowChanges], named: dict[str, int]) -> None:
-        self.table, self.pieces, self.named = table, pieces, named
-        data = b"".join([*(one.data for one in pieces), PADDING])
-        self.buffer, image = ByteBuffer(data), RowImage(table.columns)
+    def __init__(self, layout: Layout, changes: list[RowChanges]) -> None:
+        self.changes, self.table = changes, layout.completed(changes[0].table)
+        self.named = layout.named(self.table)
+        data = b"".join([*(one.data for one in changes), PADDING])
+        self.buffer, image = ByteBuffer(data), RowImage(self.table.columns)
         starts = image.starts(data, len(data) - len(PADDING))
-        ends = np.cumsum([len(one.data) for one in pieces])
-        self.piece = np.searchsorted(ends, starts, "right")
+        ends = np.cumsum([len(one.data) for one in changes])
+        self.change_of = np.searchsorted(ends, starts, "right")
         self.cells = image.cells(self.buffer, starts)
         self._choose_rows()
 
@@ -149,8 +149,8 @@ class _Block:
     @cached_property
     def meta(self) -> dict[str, Callable[[], pa.Array]]:
         """Columns that the table does not have."""
-        which = pa.array(self.piece[self.chosen])
-        begins = [one.begin for one in self.pieces]
+        which = pa.array(self.change_of[self.chosen])
+        begins = [one.begin for one in self.changes]
         return {
             OP: lambda: OPERATIONS.take(pa.array(self.operations)),
             GTID: lambda: pa.array([str(one.gtid) for one in begins]).take(which),
@@ -159,8 +159,8 @@ class _Block:
 
     def _choose_rows(self) -> None:
         """Choose the rows that are told: of an update as it became; both, where its key changed."""
-        codes = [events.OPERATIONS.index(one.operation) for one in self.pieces]
-        logged = np.array(codes, np.int64)[self.piece]
+        codes = [events.OPERATIONS.index(one.operation) for one in self.changes]
+        logged = np.array(codes, np.int64)[self.change_of]
         updates = logged == UPDATE
         after = updates & (np.cumsum(updates) % 2 == 0)
         before = updates & ~after
@@ -219,7 +219,7 @@ class _Block:
 
     @property
     def _where(self) -> str:
-        first, last = (str(self.pieces[at].begin.gtid) for at in (0, -1))
+        first, last = (str(self.changes[at].begin.gtid) for at in (0, -1))
         return f"transaction {first}" if first == last else f"transactions {first} to {last}"
 
 

@@ -134,7 +134,7 @@ class MySqlFeed:
     def _next_piece(self, behind: str, low: int | None, most: int | None) -> Position:
         border = None
         with translated("reading the table"):
-            snapshot.require_fit(self.table)
+            snapshot.require_snapshot(self.table)
             if most is not None:
                 border = snapshot.next_border(self.session, self.table, low, most)
         return {"gtids": behind} if border is None else {"gtids": behind, SNAPSHOT: border}
@@ -192,7 +192,7 @@ class MySqlFeed:
                 for step in steps:
                     if isinstance(step, BinlogRefusal) and step.alters and unnamed:
                         raise StoreRefused(
-                            f"Rows of {self.table.shown} can't be told that were logged before"
+                            f"Rows of {self.table.full_name} can't be told that were logged before"
                             f" transaction {step.gtid}, which {step.what}",
                             why="the table may have other columns since, and the log has no names"
                             " of them (binlog_row_metadata)",
@@ -237,7 +237,7 @@ class MySqlFeed:
         fails = self.options["failOnDataLoss"]
         read = fitness.executed(after["gtids"], server, fails=fails)
         if gone := self._gtids(read).lacks(server.purged):
-            error = fitness.purged(gone, self.table.shown, in_snapshot=SNAPSHOT in after)
+            error = fitness.purged(gone, self.table.full_name, in_snapshot=SNAPSHOT in after)
             if SNAPSHOT in after or fails:
                 raise error
             log.warning("%s", error)
@@ -245,7 +245,7 @@ class MySqlFeed:
         return read
 
     def _pieces(self, begin: str, after: Position, end: Position) -> Sequence[SnapshotPiece]:
-        snapshot.require_fit(self.table)
+        snapshot.require_snapshot(self.table)
         whole = SnapshotPiece(begin, after[SNAPSHOT], end.get(SNAPSHOT))
         return snapshot.pieces(self.session, self.table, whole, self.options["numPartitions"])
 
@@ -282,7 +282,7 @@ class MySqlFeed:
             except pymysql.MySQLError as error:
                 purged = self._server().purged if number(error) == NOT_THERE else ""
                 if gone := self._gtids(behind).lacks(purged):
-                    raise fitness.purged(gone, self.table.shown, in_snapshot=False) from None
+                    raise fitness.purged(gone, self.table.full_name, in_snapshot=False) from None
                 raise
             # From a place MariaDB sends what was read before, too, as far as it lies behind that:
             # of several domains one may have been read further on.

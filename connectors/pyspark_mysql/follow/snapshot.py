@@ -49,24 +49,24 @@ class SnapshotPiece:
     high: int | None = None  # the highest one; likewise
 
 
-def require_fit(table: FollowedTable) -> None:
+def require_snapshot(table: FollowedTable) -> None:
     """Refuse a table of which no earlier state can be made."""
     if not table.key:
         raise StoreRefused(
-            f"startingPosition=snapshot: table {table.shown} has no primary key",
+            f"startingPosition=snapshot: table {table.full_name} has no primary key",
             why="nothing tells which rows were changed while the table is read",
             todo="give it one, or begin with startingPosition=latest",
         )
     if table.engine != "InnoDB":
         raise StoreUnsafe(
-            f"startingPosition=snapshot: table {table.shown} has the engine {table.engine}",
+            f"startingPosition=snapshot: table {table.full_name} has the engine {table.engine}",
             why="it shows no state of one moment while others write",
             todo="ALTER TABLE ... ENGINE=InnoDB, or begin with startingPosition=latest",
         )
     if table.cascade:
         raise StoreRefused(
             f"startingPosition=snapshot: foreign key {table.cascade} changes rows of table"
-            f" {table.shown}",
+            f" {table.full_name}",
             why="the binary log does not have these changes, so what rows were can't be told",
             todo="ALTER it to ON DELETE and ON UPDATE RESTRICT, or begin with"
             " startingPosition=latest",

@@ -59,7 +59,7 @@ class FollowedTable:
     cascade: str = ""  # a foreign key that changes its rows, which the log does not tell; or empty
 
     @property
-    def shown(self) -> str:
+    def full_name(self) -> str:
         """Its name in errors."""
         return ".".join(self.name)
 
@@ -173,18 +173,18 @@ def warn(table: FollowedTable, schema: pa.Schema) -> None:
             "Table %s has no primary key: a sink that has one keeps the old row where an update"
             " changes a column of it. Why: nothing tells that it is another row then. What to do:"
             " give the table a primary key, and the sink the same one",
-            table.shown,
+            table.full_name,
         )
     if OP not in schema.names:
         log.warning(
             "The stream of %s has no column %s. Why: .schema(...) leaves it out, so rows that were"
             " deleted look like rows that are there. What to do: name it, too",
-            *(table.shown, OP),
+            *(table.full_name, OP),
         )
     if table.cascade:
         log.warning(
             "Foreign key %s of %s changes its rows when rows of another table change, and a"
             " stream does not have these changes. Why: InnoDB makes them, and they are not in the"
             " binary log. What to do: let applications change rows of both",
-            *(table.cascade, table.shown),
+            *(table.cascade, table.full_name),
         )
