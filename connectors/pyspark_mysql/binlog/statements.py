@@ -215,9 +215,9 @@ class _Statement:
 
     def effect(self) -> Effect:
         """See `effect`."""
-        if not self.shape or _is_one_of(FREE, self.shape):
+        if not self.shape or _matches_any(FREE, self.shape):
             return Effect.NOTHING
-        if _is_one_of(BACK, self.shape):
+        if _matches_any(BACK, self.shape):
             return Effect.TAKEN_BACK
         if UNKNOWN not in self.tokens and self._passes():
             return Effect.NOTHING
@@ -230,17 +230,17 @@ class _Statement:
 
     def _passes(self) -> bool:
         """Whether it is one of the forms that change nothing of the table."""
-        if _is_one_of(NAMING, self.shape):
+        if _matches_any(NAMING, self.shape):
             return not self._names(self.shape)
-        if _is_one_of(CREATING, self.shape):
+        if _matches_any(CREATING, self.shape):
             return not self._has_query
-        if _is_one_of(OF_AMAZON, self.shape):
+        if _matches_any(OF_AMAZON, self.shape):
             return [one.kind for one in self.tokens].count("(") <= 2  # it calls no function
         if found := _form(REPLACING).fullmatch(self.shape):
             return not self._has_query and not self._names(found[1])
         if found := _form(ALTERING).fullmatch(self.shape):
             ignore, name, clauses = found.groups()
-            keeps_all = all(_is_one_of(CLAUSES, one) for one in _split(clauses))
+            keeps_all = all(_matches_any(CLAUSES, one) for one in _split(clauses))
             return self._alters_other(name, clauses) or (not ignore and keeps_all)
         found = _form(OF_DATABASE).fullmatch(self.shape)
         return found is not None and self._text(found[1].strip()) != self.database
@@ -248,7 +248,7 @@ class _Statement:
     def _alters_other(self, name: str, clauses: str) -> bool:
         """Whether an ALTER is of another table, and of no clause that takes this one."""
         return not self._names(name) and not any(
-            self._names(one) for one in _split(clauses) if not _is_one_of(WITHIN, one)
+            self._names(one) for one in _split(clauses) if not _matches_any(WITHIN, one)
         )
 
     @property
@@ -295,7 +295,7 @@ def _shape(tokens: Sequence[Token]) -> str:
     return "".join(one + " " for one in found)
 
 
-def _is_one_of(forms: str, shape: str) -> bool:
+def _matches_any(forms: str, shape: str) -> bool:
     return any(one.fullmatch(shape) for one in _forms(forms))
 
 

@@ -178,7 +178,7 @@ def _is_unsigned(column: Column) -> bool:
 
 
 def _meta(column: Column) -> int | None:
-    """What more the log tells of a type, see `Type`; None of one of which it is not known here."""
+    """What more the log tells, see `ColumnType`; None of a type of which it is not known here."""
     code = CODES[column.kind]
     first, second = [*map(int, re.findall(r"\d+", column.shown)), 0, 0][:2]
     if code == tables.NEWDECIMAL:
