@@ -194,6 +194,7 @@ class GtidSet:
         return found
 
     def _join(self, source: Source, span: Span) -> None:
+        # Invariant: spans are sorted, and none touches the next one.
         spans = self.spans.setdefault(source, [])
         if spans and spans[-1][1] == span[0]:  # almost always: transactions come in their order
             spans[-1] = (spans[-1][0], span[1])
@@ -281,10 +282,8 @@ class GtidPosition:
 
 
 class _PositionRange(GtidRange):
-    """The server sends what lies behind a position; a domain ends with its last transaction.
-
-    That one is looked for as it is: without ``gtid_strict_mode`` numbers may come in any order.
-    """
+    # The server sends what lies behind a position; a domain ends with its last transaction. That is
+    # looked for as it is: without gtid_strict_mode numbers may come in any order.
 
     def __init__(self, before: GtidPosition, end: GtidPosition) -> None:
         self._at = {**before.last}
@@ -316,10 +315,8 @@ def position_text(last: Mapping[int, str]) -> str:
 
 
 def never_had(state: str, position: str) -> str:
-    """Where a position is further on than a MariaDB has ever been, by the number of each server.
-
-    The state is its ``gtid_binlog_state``: the last transaction of each domain and server.
-    """
+    """Where a position is further on than a MariaDB has ever been, by the number of each server."""
+    # The state is its gtid_binlog_state: the last transaction of each domain and server.
     had = _last_of_each(state)
     last = GtidPosition(position).last.items()
     return position_text(

@@ -170,7 +170,7 @@ class BinlogReader:
         return Event(event.kind, event.data, event.at, event.end - self._checksum)
 
     def _take(self, event: Event) -> None:
-        """Take what an event tells; most transactions may be those of other readers."""
+        # Most transactions may be those of other readers: of these no event is looked into.
         if self._begin is not None and event.kind in self._takes:
             self._takes[event.kind](event, self._begin)
         else:
@@ -193,7 +193,8 @@ class BinlogReader:
         self._over, self._gives_rows, self._touches = False, gtid not in self._skipped, False
 
     def _broken_off(self) -> Iterator[BinlogRefusal]:
-        """Forget a transaction that has no end: a crash of the server took it back (MariaDB)."""
+        # A transaction that has no end: a crash of the server took it back, but for tables whose
+        # engine takes nothing back (MariaDB).
         begin = self._begin
         self._forget()
         if begin and self._touches and not begin.transactional:
@@ -203,7 +204,7 @@ class BinlogReader:
             self._skipped.discard(str(begin.gtid))
 
     def _ended(self, begin: TransactionBegin) -> Iterator[Step]:
-        if self._left < 0 and not self._mariadb:
+        if self._left < 0 and not self._mariadb:  # an event reaches beyond the end that it told
             raise _without_size(begin.gtid)
         for step, slot in self._held:
             if slot and isinstance(step, RowChanges):
