@@ -15,7 +15,7 @@ from integration.support.epochs import DirectQuery, ElasticsearchQuery, MySqlQue
 from pymysql.cursors import Cursor
 
 import pyspark_elasticsearch.journal.letterbox as of_elasticsearch
-import pyspark_mysql.journal.letterbox as of_mysql
+import pyspark_mysql.journal.dead_letters as of_mysql
 import pyspark_redis.journal.dead_letters as of_redis
 from sparkonce.operate.cli import main
 from sparkonce.operate.letters import AT_ONCE
@@ -37,7 +37,7 @@ def mysql_place(mysql: Cursor, own_url: str, unique: str) -> Place:
     mysql.execute(f"CREATE TABLE {unique}.t (id BIGINT, n TINYINT)")
     aside = {"onBadRow": "deadLetter", "deadLetter": "bad", "maxBadRows": "100%"}
     query = MySqlQuery(ROWS, url=own_url, dbtable="t", **aside)
-    return Place(query, own_url, (), of_mysql.Box)
+    return Place(query, own_url, (), of_mysql.LetterBox)
 
 
 @pytest.fixture

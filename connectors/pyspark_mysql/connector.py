@@ -13,10 +13,10 @@ from pyspark_mysql.options import FOLLOWING, OPTIONS, READING
 from pyspark_mysql.read.columns import described
 from pyspark_mysql.read.source import MySqlSource, columns_named, relation
 from pyspark_mysql.server import address
-from pyspark_mysql.server.client import Session
+from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.failures import translated, translated_read
 from pyspark_mysql.store import MySqlStore
-from pyspark_mysql.write import plan as table
+from pyspark_mysql.write import plan as write_plan
 from pyspark_mysql.write.chunks import ChunkEncoder
 from pyspark_mysql.write.plan import TableRows
 from sparkonce.options import Options
@@ -29,14 +29,8 @@ class MySqlConnector:
 
     name = "mysql"
     options, reads, follows = OPTIONS, READING, FOLLOWING
-
-    def plan(self, options: Options, schema: pa.Schema) -> Plan[TableRows]:
-        """See `Connector.plan`."""
-        return table.plan(options, schema)
-
-    def overwriting(self, plan: Plan[TableRows], options: Options) -> Plan[TableRows]:
-        """See `Overwriting`. Readers see the old rows until the new ones are all there."""
-        return table.overwriting(plan, options)
+    plan, overwriting = staticmethod(write_plan.plan), staticmethod(write_plan.overwriting)
+    ddl = staticmethod(tables.ddl)
 
     def encoder(self, plan: Plan[TableRows]) -> Encoder:
         """See `Connector.encoder`."""
@@ -45,7 +39,7 @@ class MySqlConnector:
     def connect(self, options: Options) -> MySqlStore:
         """See `Connector.connect`. Own tables are made for a query, which alone names a table."""
         database = address.database(options)
-        session = Session(options, database)
+        session = MySqlSession(options, database)
         own, letters = options["ledgerSchema"] or database, options["deadLetter"]
         return MySqlStore(
             session,
@@ -78,11 +72,7 @@ class MySqlConnector:
         """See `Followable.feed`."""
         return MySqlFeed(_reading(options), options, scan)
 
-    def ddl(self) -> list[str]:
-        """See `Connector.ddl`."""
-        return tables.ddl()
 
-
-def _reading(options: Options) -> Session:
+def _reading(options: Options) -> MySqlSession:
     """A session that needs no database: names may say which one they are of."""
-    return Session(options, address.parse(options).database)
+    return MySqlSession(options, address.parse(options).database)

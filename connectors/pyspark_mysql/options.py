@@ -1,4 +1,7 @@
-"""The options of the MySQL connector, and how their texts are read."""
+"""The options of the MySQL connector, and how their texts are read.
+
+What reads a text raises ValueError where it is none; `sparkonce.options` makes an error of it.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import re
 
 from pyspark_mysql.binlog.gtids import is_gtid, is_gtids
 from pyspark_mysql.follow.changes import OP
-from pyspark_mysql.read.source import Subquery, subquery
+from pyspark_mysql.read.relation import subquery
 from pyspark_mysql.server import address
 from pyspark_mysql.server.literals import NAME, NAME_RULE
 from pyspark_mysql.write.plan import MODES
@@ -20,11 +23,7 @@ _NAME = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
 
 
 def table_name(text: str) -> tuple[str, ...]:
-    """Read option ``dbtable``: a table, or a database and a table.
-
-    Raises:
-        ValueError: it is neither, or no server can have it.
-    """
+    """Read option ``dbtable``: a table, or a database and a table."""
     quoted = _NAME.pattern.replace("(", "(?:").replace("(?:?:", "(?:")
     if not re.fullmatch(rf"(?:{quoted})(?:\.(?:{quoted}))?", text):
         raise ValueError("orders, shop.orders, or `odd.name` between backticks")
@@ -32,32 +31,15 @@ def table_name(text: str) -> tuple[str, ...]:
     return tuple(name(part.replace("``", "`")) for part in parts)
 
 
-def table_or_query(text: str) -> tuple[str, ...] | Subquery:
-    """Read option ``dbtable`` of a read.
-
-    Raises:
-        ValueError: it is neither a table nor a SELECT in parentheses.
-    """
-    return subquery(text) or table_name(text)
-
-
 def name(text: str) -> str:
-    """Read the name of a table or a database.
-
-    Raises:
-        ValueError: no server can have it.
-    """
+    """Read the name of a table or a database."""
     if not NAME.fullmatch(text):
         raise ValueError(NAME_RULE)
     return text
 
 
 def start(text: str) -> str:
-    """Read option ``startingPosition``.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """Read option ``startingPosition``."""
     found = "".join(text.split()).lower()
     if found not in ("snapshot", "latest") and not (found and is_gtids(found)):
         raise ValueError("snapshot, latest, or a set of GTIDs as the server writes it")
@@ -65,11 +47,7 @@ def start(text: str) -> str:
 
 
 def transactions(text: str) -> frozenset[str]:
-    """Read option ``skipTransactions``.
-
-    Raises:
-        ValueError: one is none.
-    """
+    """Read option ``skipTransactions``."""
     found = frozenset("".join(text.split()).lower().split(","))
     if not all(map(is_gtid, found)):
         raise ValueError("GTIDs with commas between, as the error names them: no ranges")
@@ -77,11 +55,7 @@ def transactions(text: str) -> frozenset[str]:
 
 
 def followed(text: str) -> list[str]:
-    """Read option ``columns`` of a stream: without that column, deleted rows look like others.
-
-    Raises:
-        ValueError: these are no columns.
-    """
+    """Read option ``columns`` of a stream: without that column, deleted rows look like others."""
     names = columns(text)
     return names if OP in map(str.lower, names) else [*names, OP]
 
@@ -176,7 +150,7 @@ READING = (
     Option(
         "dbtable",
         "What is read: `orders`, `shop.orders`, or `(SELECT ...) AS o`.",
-        table_or_query,
+        lambda text: subquery(text) or table_name(text),
     ),
     Option("query", "Or a SELECT whose rows are read."),
     Option(

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import cast
 from weakref import WeakSet
 
 import pymysql
 
 from pyspark_mysql import health
-from pyspark_mysql.journal import letterbox
-from pyspark_mysql.journal.dead_letters import DeadLetters
-from pyspark_mysql.journal.log import Log
-from pyspark_mysql.journal.records import Records
-from pyspark_mysql.journal.tables import OwnTables
-from pyspark_mysql.server.client import Session
-from pyspark_mysql.server.connection import Live
-from pyspark_mysql.server.engines import require_transactions
-from pyspark_mysql.server.failures import Kind, known, translated
+from pyspark_mysql.journal.dead_letters import DeadLetters, LetterBox, letterboxes
+from pyspark_mysql.journal.log import StagingLog
+from pyspark_mysql.journal.records import LedgerRecords
+from pyspark_mysql.journal.tables import OwnTables, require_transactions
+from pyspark_mysql.server.client import MySqlSession
+from pyspark_mysql.server.connection import LiveConnection
+from pyspark_mysql.server.failures import FailureKind, failure_of, translated
 from pyspark_mysql.write import preflight
 from pyspark_mysql.write.delivery import Delivery, hold
 from pyspark_mysql.write.plan import TableRows
@@ -39,32 +38,26 @@ from sparkonce.protocol import (
 )
 
 
+@dataclass(eq=False)
 class MySqlStore:
     """See `sparkonce.store.Store`.
 
-    Args:
-        session: of the server.
-        tables: ledger and log.
+    Attributes:
         create_target: whether a target that is not there may be made.
         whole: whether an epoch takes effect in one transaction, or in one for each chunk.
         dead_letters: where rows go that can't be stored; None if one of them stops the epoch.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        tables: OwnTables,
-        *,
-        create_target: bool = False,
-        whole: bool = True,
-        dead_letters: DeadLetters | None = None,
-    ) -> None:
-        self.session, self.tables = session, tables
-        self.create_target, self.whole = create_target, whole
-        self.dead_letters = dead_letters
-        self.records = Records(session, tables.ledger)
-        self.log = Log(session, tables.log, tables.ledger)
-        self._checked: WeakSet[Live] = WeakSet()
+    session: MySqlSession
+    tables: OwnTables
+    create_target: bool = False
+    whole: bool = True
+    dead_letters: DeadLetters | None = None
+
+    def __post_init__(self) -> None:
+        self.records = LedgerRecords(self.session, self.tables.ledger)
+        self.log = StagingLog(self.session, self.tables.log, self.tables.ledger)
+        self._checked: WeakSet[LiveConnection] = WeakSet()
 
     @contextmanager
     def _step(self, doing: str) -> Iterator[None]:
@@ -79,12 +72,12 @@ class MySqlStore:
         with translated("asking the server for its settings"):
             yield from health.examine(self.session, self.tables)
 
-    def letterboxes(self) -> list[letterbox.Box]:
+    def letterboxes(self) -> list[LetterBox]:
         """See `sparkonce.letterbox`."""
         with translated("looking for dead letters"):
             if self.dead_letters is not None:
-                return [letterbox.Box(self.session, self.dead_letters.name)]
-            return list(letterbox.boxes(self.session, self.session.database))
+                return [LetterBox(self.session, self.dead_letters.name)]
+            return letterboxes(self.session)
 
     def check(self, plan: P) -> P:
         """See `Store.check`. In full where the connection is new, or a table not as it was."""
@@ -173,10 +166,8 @@ class MySqlStore:
                 return held
             finished = finish(self._delivery(manifest).whole())
             self.log.drop_few(manifest)
-            self.records.keep(decision)
             # Last: who decides meanwhile, and dies, is to be found older than this.
-            number = self.records.number(stays_open=False)
-            self.records.update(manifest.sink, finished, number)
+            self.records.decide(decision, finished, stays_open=False)
         return finished
 
     def decide(self, decision: Proposal) -> Record:
@@ -190,9 +181,7 @@ class MySqlStore:
             self.log.require_whole(manifest)
             # What is decided can't be given up: rows that no longer fit are refused now.
             self._delivery(manifest).require_target()
-            self.records.keep(decision)
-            number = self.records.number(stays_open=True)
-            self.records.update(manifest.sink, decision.record, number)
+            self.records.decide(decision, decision.record, stays_open=True)
         return decision.record
 
     def apply(
@@ -205,8 +194,8 @@ class MySqlStore:
 
         The target is looked at once, and again only where a table was altered since.
         """
-        if self.dead_letters is not None:  # `recover` may be the first to name them
-            self._ensure(self.dead_letters)
+        if self.dead_letters is not None:
+            self.dead_letters.ensure()  # `recover` may be the first to name them
         return self._delivery(manifest).apply(advance)
 
     def discard(
@@ -227,7 +216,7 @@ class MySqlStore:
             if plan is not None:
                 hold(self.session, self.tables, self.dead_letters, plan.detail)
         except pymysql.MySQLError as error:
-            if known(error).kind in (Kind.LOST, Kind.PASSING):
+            if failure_of(error).kind in (FailureKind.LOST, FailureKind.PASSING):
                 raise
             # The full check tells what it is; and a table that was dropped it makes anew.
             return False
@@ -239,14 +228,10 @@ class MySqlStore:
         with translated("looking at its tables"):
             require_transactions(self.session, *self.tables.names)
         if self.dead_letters is not None:
-            self._ensure(self.dead_letters)
+            self.dead_letters.ensure()
         if plan is not None:
             # Last, as it may make the target: what is refused before leaves none behind.
             preflight.require_fit_target(self.session, plan.detail, create=self.create_target)
-
-    def _ensure(self, letters: DeadLetters) -> None:
-        with translated("looking at the table of option deadLetter"):
-            letters.ensure()
 
     def _delivery(self, manifest: Manifest) -> Delivery:
         return Delivery(self.session, self.tables, self.dead_letters, manifest, self._step)

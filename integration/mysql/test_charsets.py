@@ -11,8 +11,8 @@ import pytest
 from integration.support.epochs import MySqlQuery
 from pymysql.cursors import Cursor
 
-from pyspark_mysql.target import charsets
-from pyspark_mysql.target.columns import Column
+from pyspark_mysql.target import coercions
+from pyspark_mysql.target.columns import TableColumn
 
 pytestmark = pytest.mark.slow
 
@@ -59,12 +59,12 @@ def test_each_character_is_kept_and_takes_as_many_bytes_as_is_said(
         kept = [(one, size) for one, found, size in stored if found == one]
         assert kept, charset
         changed = [one for one, found, _ in stored if found not in (one, "?")]
-        told = charsets.CHANGED.get(charset)
+        told = coercions.CHANGED.get(charset)
         assert all(told and re.fullmatch(told, one) for one in changed), charset
         assert not told or charset == "cp932" or changed, "the servers have mended it"
-        if charset not in charsets.MIXED:
-            column = Column("c", "text", "text", 0, charset=charset, width=width)
-            sizes = charsets.bytes_of(pa.array([one for one, _ in kept]), column).to_pylist()
+        if charset not in coercions.MIXED:
+            column = TableColumn("c", "text", "text", 0, charset=charset, width=width)
+            sizes = coercions.bytes_of(pa.array([one for one, _ in kept]), column).to_pylist()
             assert sizes == [size for _, size in kept], charset
 
 
@@ -87,7 +87,7 @@ def test_a_text_at_the_border_of_its_room_is_there_as_it_is_or_aside(
             for at, text in enumerate(texts)
             if len(text) > most
             or (kind == "CHAR(3)" and text.endswith(" "))
-            or (kind == "TINYTEXT" and charset in charsets.MIXED and text[-1] in WHITE)
+            or (kind == "TINYTEXT" and charset in coercions.MIXED and text[-1] in WHITE)
         ], charset
         mysql.execute(f"SELECT id, CONVERT(v USING utf8mb4) FROM {table}")
         assert all(found == texts[at] for at, found in mysql.fetchall()), charset

@@ -17,7 +17,7 @@ from integration.support.epochs import MySqlQuery
 from integration.support.servers.mysql import MySqlProcess, connect
 from pymysql.cursors import Cursor
 
-from pyspark_mysql.server.connection import Live
+from pyspark_mysql.server.connection import LiveConnection
 from sparkonce.errors import BadRow
 
 Query = Callable[..., MySqlQuery]
@@ -62,14 +62,14 @@ COLUMNS = (
 @pytest.fixture
 def loads(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """How often the server was asked to load."""
-    asked, send = [], Live.sent
+    asked, send = [], LiveConnection.sent
 
-    def sent(live: Live, sql: str | bytes, *args: Any) -> Any:
+    def sent(live: LiveConnection, sql: str | bytes, *args: Any) -> Any:
         if str(sql).startswith("LOAD DATA"):
             asked.append(sql)
         return send(live, sql, *args)
 
-    monkeypatch.setattr(Live, "sent", sent)
+    monkeypatch.setattr(LiveConnection, "sent", sent)
     return lambda: len(asked)
 
 

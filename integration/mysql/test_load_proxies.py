@@ -8,7 +8,7 @@ import pyarrow as pa
 import pymysql
 import pytest
 
-from pyspark_mysql.server.client import Session
+from pyspark_mysql.server.client import MySqlSession
 
 SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 PROXYSQL = (1047, "Unsupported 'LOAD DATA LOCAL INFILE' command")
@@ -20,11 +20,11 @@ def test_rows_are_inserted_where_a_proxy_does_not_take_them(
 ) -> None:
     asked = []
 
-    def refused(_: Session, sql: str, __: memoryview) -> int:
+    def refused(_: MySqlSession, sql: str, __: memoryview) -> int:
         asked.append(sql)
         raise pymysql.OperationalError(*PROXYSQL)
 
-    monkeypatch.setattr(Session, "load", refused)
+    monkeypatch.setattr(MySqlSession, "load", refused)
     local_infile(True)
     query = make(SCHEMA, "id BIGINT PRIMARY KEY, n BIGINT", **options)
     query.run(0, [{"id": number, "n": number} for number in range(600)])

@@ -12,7 +12,7 @@ import pymysql
 import pytest
 from pymysql.constants import CLIENT
 
-from pyspark_mysql.server.upload import Uploading
+from pyspark_mysql.server.connection import UploadingConnection
 
 
 class Hostile(threading.Thread):
@@ -63,8 +63,8 @@ def hostile() -> Iterator[Hostile]:
     server.listener.close()
 
 
-def client_of(server: Hostile) -> Uploading:
-    return Uploading(
+def client_of(server: Hostile) -> UploadingConnection:
+    return UploadingConnection(
         host="127.0.0.1", port=server.port, user="a", client_flag=CLIENT.LOCAL_FILES,
         autocommit=None, read_timeout=5,
     )  # fmt: skip

@@ -17,7 +17,7 @@ from integration.support.epochs import MySqlQuery
 from integration.support.marks import slow_cases
 from pymysql.cursors import Cursor
 
-from pyspark_mysql.write import gathered as gather
+from pyspark_mysql.write import gathering
 from sparkonce.errors import OptionError
 
 SCHEMA = pa.schema([(name, pa.string()) for name in ("id", "op", "v", "w")] + [("at", pa.int64())])
@@ -127,8 +127,8 @@ def found(rows: Callable[..., list[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
 def test_winners_are_deleted_and_written_some_at_a_time(
     mysql: Cursor, mysql_url: str, table: str, rows: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gather, "FEWEST", 3)
-    monkeypatch.setattr(gather, "MOST", 7)
+    monkeypatch.setattr(gathering, "FEWEST", 3)
+    monkeypatch.setattr(gathering, "MOST", 7)
     mysql.execute(f"CREATE TABLE {table} ({DEFINITION})")
     options = {"key": "id", "opColumn": "op", "sequenceColumn": "at"}
     query = MySqlQuery(SCHEMA, url=mysql_url, dbtable=table, **options)

@@ -7,7 +7,14 @@ import pytest
 from pymysql import err
 from pymysql.constants import CR, ER
 
-from pyspark_mysql.server.failures import KNOWN, OF_CLIENT, Kind, known, translate, translated
+from pyspark_mysql.server.failures import (
+    FAILURES,
+    OF_CLIENT,
+    FailureKind,
+    failure_of,
+    translate,
+    translated,
+)
 from sparkonce.errors import StoreError, StoreRefused, StoreUnreachable
 
 NAMED = {value for names in (ER, CR) for value in vars(names).values() if isinstance(value, int)}
@@ -54,7 +61,7 @@ NO_ROW = {1171: "of CREATE TABLE", 1215: "of CREATE TABLE", 1230: "of SET"}
 
 
 def test_numbers_are_those_of_the_servers() -> None:
-    assert set(KNOWN) - NAMED <= set(NEWER) <= set(KNOWN)
+    assert set(FAILURES) - NAMED <= set(NEWER) <= set(FAILURES)
 
 
 def test_each_error_of_data_or_integrity_is_one_of_a_row() -> None:
@@ -63,9 +70,9 @@ def test_each_error_of_data_or_integrity_is_one_of_a_row() -> None:
         for code, kind in err.error_map.items()
         if issubclass(kind, (err.DataError, err.IntegrityError))
     }
-    assert {code for code in of_rows if known(err.Error(code, "")).kind is not Kind.ROW} == set(
-        NO_ROW
-    )
+    assert {
+        code for code in of_rows if failure_of(err.Error(code, "")).kind is not FailureKind.ROW
+    } == set(NO_ROW)
 
 
 @pytest.mark.parametrize(
@@ -76,12 +83,14 @@ def test_each_error_of_data_or_integrity_is_one_of_a_row() -> None:
 def test_unknown_number_is_a_row_only_if_its_state_says_so(
     code: int, state: str | None, of_row: bool
 ) -> None:
-    assert (known(err.OperationalError(code, "", sqlstate=state)).kind is Kind.ROW) == of_row
+    assert (
+        failure_of(err.OperationalError(code, "", sqlstate=state)).kind is FailureKind.ROW
+    ) == of_row
 
 
 @pytest.mark.parametrize("code", sorted(v for v in vars(CR).values() if isinstance(v, int)))
 def test_error_of_the_client_is_never_taken_for_an_answer(code: int) -> None:
-    refused = known(err.OperationalError(code, "")).kind is Kind.REFUSED
+    refused = failure_of(err.OperationalError(code, "")).kind is FailureKind.REFUSED
     assert refused == (code == CR.CR_AUTH_PLUGIN_CANNOT_LOAD)
 
 
@@ -89,13 +98,13 @@ def test_error_of_the_client_is_never_taken_for_an_answer(code: int) -> None:
     "error", [err.InterfaceError(0, ""), err.OperationalError(), err.Error("x")]
 )
 def test_error_without_a_number_is_a_lost_connection(error: pymysql.MySQLError) -> None:
-    assert known(error) is OF_CLIENT
+    assert failure_of(error) is OF_CLIENT
 
 
-@pytest.mark.parametrize("code", [*KNOWN, 9999])
+@pytest.mark.parametrize("code", [*FAILURES, 9999])
 def test_error_says_what_why_and_what_to_do(code: int) -> None:
     error = translate(err.OperationalError(code, "words of the server"), "doing this")
-    passing = known(err.Error(code, "")).kind in (Kind.LOST, Kind.PASSING)
+    passing = failure_of(err.Error(code, "")).kind in (FailureKind.LOST, FailureKind.PASSING)
     assert isinstance(error, StoreUnreachable if passing else StoreRefused)
     assert f"while doing this: {code} words of the server" in error.what
     assert error.why
@@ -108,10 +117,12 @@ def test_each_class_of_errors_is_translated(kind: type[pymysql.MySQLError]) -> N
         raise kind(1234, "words")
 
 
-@pytest.mark.parametrize("code", sorted(code for code in KNOWN if KNOWN[code].kind is Kind.ROW))
+@pytest.mark.parametrize(
+    "code", sorted(code for code in FAILURES if FAILURES[code].kind is FailureKind.ROW)
+)
 def test_a_statement_that_holds_no_row_is_not_refused_for_one(code: int) -> None:
     """As 1118 by CREATE TABLE, 1267 by a look for a table, 1425 by a temporary table."""
     refused = translate(err.OperationalError(code, "text"), "making a table")
     assert isinstance(refused, StoreRefused)
     assert "row" not in str(refused)
-    assert refused.why != KNOWN[code].why
+    assert refused.why != FAILURES[code].why

@@ -20,10 +20,11 @@ class Server:
     def __init__(self, settings: dict[str, str], ahead: float = 0.0) -> None:
         self.settings, self.ahead = settings, ahead
 
-    def run(self, sql: str) -> Sequence[tuple[Any, ...]]:
-        if sql.startswith("SELECT"):
-            return [("9.7.4", time.time() + self.ahead)]
-        return [*self.settings.items()]
+    def run(self, _: str) -> Sequence[tuple[Any, ...]]:
+        return [("9.7.4", time.time() + self.ahead)]
+
+    def variables(self, *_: str) -> dict[str, str]:
+        return self.settings
 
 
 class NoTables:

@@ -13,7 +13,7 @@ import pytest
 from tests.worlds import assert_refused
 
 from pyspark_mysql.connector import MySqlConnector
-from pyspark_mysql.server import address, tls
+from pyspark_mysql.server import address, connection
 from pyspark_mysql.write.plan import TableRows
 from sparkonce import codec, options
 from sparkonce.change import Append, Increment, Upsert
@@ -223,7 +223,7 @@ def test_tls_is_verified_unless_no_network_lies_between(
     url: str, given: dict[str, str], verified: bool | None
 ) -> None:
     parsed = parse(url=url, **given)
-    context = tls.context(parsed, address.parse(parsed))
+    context = connection.tls_context(parsed, address.parse(parsed))
     assert (context and context.check_hostname) == verified
     assert (context is None) == (verified is None)
 
@@ -235,7 +235,7 @@ def test_tls_files_must_be_there_and_fit_the_mode(tmp_path: Path) -> None:
     ):
         parsed = parse(**given)
         with pytest.raises(OptionError, match=said):
-            tls.context(parsed, address.parse(parsed))
+            connection.tls_context(parsed, address.parse(parsed))
 
 
 @pytest.mark.parametrize("url", ["mysql://h/d", "mariadb://h", "jdbc:mysql://h", "JDBC:MariaDB://"])

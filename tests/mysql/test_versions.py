@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_mysql.server.versions import supported
+from pyspark_mysql.server.settings import supported
 from sparkonce.errors import StoreRefused
 
 FIT = {

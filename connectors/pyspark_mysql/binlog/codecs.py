@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pymysql
 
-from pyspark_mysql.server.client import Session
+from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.failures import number
 from pyspark_mysql.server.literals import identifier
 
@@ -69,12 +69,12 @@ class Charsets:
         return None if found in ("", "binary") else Charset(found, self.letters.get(found, ""))
 
 
-def charsets(session: Session) -> Charsets:
+def charsets(session: MySqlSession) -> Charsets:
     """Ask a server for all of them."""
     return Charsets(_names(session), _letters(session))
 
 
-def _names(session: Session) -> dict[int, str]:
+def _names(session: MySqlSession) -> dict[int, str]:
     for table in TABLES_OF_NAMES:
         try:
             return {int(one): str(name) for one, name in session.run(NAMES.format(table))}
@@ -84,7 +84,7 @@ def _names(session: Session) -> dict[int, str]:
     return {}
 
 
-def _letters(session: Session) -> Mapping[str, str]:
+def _letters(session: MySqlSession) -> Mapping[str, str]:
     """What each byte is; the server makes a question mark of one that is nothing."""
     found = [str(name) for (name,) in session.run(OF_ONE_BYTE)]
     names = [one for one in found if one not in (*CODECS, "binary")]

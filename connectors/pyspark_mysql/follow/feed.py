@@ -34,7 +34,7 @@ from pyspark_mysql.follow.layout import Layout
 from pyspark_mysql.follow.request import NOT_THERE, log_behind
 from pyspark_mysql.follow.snapshot import Snapshot, SnapshotPiece
 from pyspark_mysql.follow.table import FollowedTable, followed, warn
-from pyspark_mysql.server.client import Session
+from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.failures import number, translated
 from sparkonce.errors import StoreRefused
 from sparkonce.feeds import STARTS, Position
@@ -74,7 +74,7 @@ class MySqlFeed:
 
     unit = "transactions"
 
-    def __init__(self, session: Session, options: Options, wanted: Scan) -> None:
+    def __init__(self, session: MySqlSession, options: Options, wanted: Scan) -> None:
         self.session, self.options, self.schema = session, options, wanted.schema
         self.of = ".".join(filter(None, (session.database, *options["dbtable"])[-2:]))
         self._empty = EmptyScan({}, "", 0.0)

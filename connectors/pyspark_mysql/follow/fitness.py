@@ -15,8 +15,8 @@ from pyspark_mysql.binlog.gtids import (
     shared_position,
 )
 from pyspark_mysql.read.one_state import end_of_log
-from pyspark_mysql.server.client import Session
-from pyspark_mysql.server.connection import Live
+from pyspark_mysql.server.client import MySqlSession
+from pyspark_mysql.server.connection import LiveConnection
 from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable, UnreadLost
 from sparkonce.feeds import STARTS
 
@@ -59,7 +59,7 @@ class LogServer:
         return GtidSet(read).common(self.executed) or None
 
 
-def log_server(session: Session) -> LogServer:
+def log_server(session: MySqlSession) -> LogServer:
     """Ask a server; one whose settings don't let it be followed is refused (`StoreRefused`)."""
     with session.connected() as live:
         wanted = WANTED if live.mariadb else WANTED | OF_MYSQL
@@ -77,7 +77,7 @@ def log_server(session: Session) -> LogServer:
         return LogServer(False, _one_line(executed), _one_line(purged))
 
 
-def _mariadb(live: Live) -> LogServer:
+def _mariadb(live: LiveConnection) -> LogServer:
     asked = "SELECT @@global.gtid_binlog_pos, @@global.gtid_binlog_state"
     ((executed, state),) = live.run(asked)
     first, *_ = live.run("SHOW BINARY LOGS")[0]
@@ -86,7 +86,7 @@ def _mariadb(live: Live) -> LogServer:
     return LogServer(True, _one_line(executed), position_text(gone), _one_line(state))
 
 
-def gtids_at(server: Live | Session, file: str, at: str = "4") -> str:
+def gtids_at(server: LiveConnection | MySqlSession, file: str, at: str = "4") -> str:
     """How far MariaDB was at an offset of a file of its log; by default where the file begins."""
     ((found,),) = server.run("SELECT BINLOG_GTID_POS(%s, %s)", file, int(at))
     return _one_line(found or "")
@@ -96,7 +96,7 @@ def _one_line(gtids: str) -> str:
     return "".join(gtids.split())
 
 
-def require_all_logged(session: Session) -> None:
+def require_all_logged(session: MySqlSession) -> None:
     """Refuse a server whose log lacks changes, as far as the user may see that."""
     with session.connected() as live:
         name, value = live.run(LOGS_REPLICATED)[0]

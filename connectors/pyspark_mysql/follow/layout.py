@@ -10,7 +10,7 @@ from itertools import zip_longest
 from pyspark_mysql.binlog import tables
 from pyspark_mysql.binlog.codecs import Charset, Charsets
 from pyspark_mysql.binlog.tables import BinlogColumn, LoggedTable
-from pyspark_mysql.target.columns import Column
+from pyspark_mysql.target.columns import TableColumn
 from sparkonce.errors import StoreRefused
 
 CODES = {
@@ -70,7 +70,7 @@ class Layout:
     """The columns of a table, as it is now."""
 
     table: tuple[str, str]  # its database and its name
-    columns: Sequence[Column]  # those that the user may see, in their order
+    columns: Sequence[TableColumn]  # those that the user may see, in their order
     key: Sequence[str]  # those of its primary key
     charsets: Charsets  # of the server
     whole: bool  # whether these are all columns that it has
@@ -80,7 +80,9 @@ class Layout:
 
     def named(self, logged: LoggedTable) -> dict[str, int]:
         """The place of each column, by its name in lower case."""
-        columns: Sequence[BinlogColumn | Column] = logged.columns if logged.named else self.columns
+        columns: Sequence[BinlogColumn | TableColumn] = (
+            logged.columns if logged.named else self.columns
+        )
         return {one.name.lower(): at for at, one in enumerate(columns)}
 
     def completed(self, logged: LoggedTable) -> LoggedTable:
@@ -89,7 +91,7 @@ class Layout:
         Raises:
             StoreRefused: the log does not tell.
         """
-        known, key = list[Column](), logged.key
+        known, key = list[TableColumn](), logged.key
         if self.mariadb and self.whole and logged.named:
             self._require_no_history(logged)
         if not logged.named:
@@ -99,7 +101,7 @@ class Layout:
         pairs = zip_longest(logged.columns, known)
         return LoggedTable(tuple(self._completed(*one) for one in pairs), key)
 
-    def _completed(self, logged: BinlogColumn, known: Column | None) -> BinlogColumn:
+    def _completed(self, logged: BinlogColumn, known: TableColumn | None) -> BinlogColumn:
         charset = self.charsets.of(logged.collation, known.charset if known else "")
         if known is None:
             return replace(logged, charset=charset)
@@ -145,7 +147,7 @@ class Layout:
                 todo="SET GLOBAL binlog_row_metadata=FULL, and begin a new query behind the ALTER",
             )
 
-    def _is_same(self, known: Column, logged: BinlogColumn) -> bool:
+    def _is_same(self, known: TableColumn, logged: BinlogColumn) -> bool:
         """Whether a column may be what rows were logged of, by all that the log tells of it."""
         if known.nullable != logged.nullable:
             return False
@@ -162,25 +164,25 @@ class Layout:
         )
 
 
-def is_read(column: Column) -> bool:
+def is_read(column: TableColumn) -> bool:
     """Whether values of a column's type can be read."""
     return column.kind in CODES and not is_compressed(column)
 
 
-def is_compressed(column: Column) -> bool:
+def is_compressed(column: TableColumn) -> bool:
     """Whether MariaDB stores a text as COMPRESSED."""
-    return column.shown.endswith("COMPRESSED*/")
+    return column.sql_type.endswith("COMPRESSED*/")
 
 
-def _is_unsigned(column: Column) -> bool:
+def _is_unsigned(column: TableColumn) -> bool:
     is_year = column.kind == "year"  # which is, and does not say so
-    return is_year or (column.kind not in CHOICES and "unsigned" in column.shown.lower())
+    return is_year or (column.kind not in CHOICES and "unsigned" in column.sql_type.lower())
 
 
-def _meta(column: Column) -> int | None:
+def _meta(column: TableColumn) -> int | None:
     """What more the log tells, see `ColumnType`; None of a type of which it is not known here."""
     code = CODES[column.kind]
-    first, second = [*map(int, re.findall(r"\d+", column.shown)), 0, 0][:2]
+    first, second = [*map(int, re.findall(r"\d+", column.sql_type)), 0, 0][:2]
     if code == tables.NEWDECIMAL:
         return first | second << 8
     if code == tables.BIT:
@@ -192,12 +194,12 @@ def _meta(column: Column) -> int | None:
     return None
 
 
-def words_of(column: Column, charset: Charset | None) -> tuple[bytes, ...] | None:
+def words_of(column: TableColumn, charset: Charset | None) -> tuple[bytes, ...] | None:
     """The words of an ENUM or a SET, in UTF-8; None where the server may show others than it has.
 
     It shows types in utf8mb3, with a question mark for each character that this lacks.
     """
-    found = WORDS.findall(column.shown)
+    found = WORDS.findall(column.sql_type)
     words = [ESCAPES.sub(lambda one: ESCAPED.get(one[1], one[1] or "'"), text) for _, text in found]
     if charset is None or not (charset.letters or charset.name in SHOWN):
         doubt = NOT_PLAIN if charset is None else LOST

@@ -17,8 +17,8 @@ from pyspark_mysql.binlog.events import Event, LogPlace
 from pyspark_mysql.binlog.gtids import GtidPosition, GtidSet
 from pyspark_mysql.follow.fitness import gtids_at
 from pyspark_mysql.read.rows import WRITE_SECONDS
-from pyspark_mysql.server.client import Session
-from pyspark_mysql.server.connection import Live
+from pyspark_mysql.server.client import MySqlSession
+from pyspark_mysql.server.connection import LiveConnection
 from pyspark_mysql.server.failures import number
 
 EventStream: TypeAlias = Generator[Event, None, None]
@@ -35,7 +35,7 @@ NOT_THERE = 1236
 
 @contextmanager
 def log_behind(
-    session: Session, after: str, place: LogPlace | None = None, *, mariadb: bool
+    session: MySqlSession, after: str, place: LogPlace | None = None, *, mariadb: bool
 ) -> Iterator[Iterator[Event]]:
     """The events of all transactions that are none of `after`, up to the end of the log.
 
@@ -49,7 +49,7 @@ def log_behind(
         yield found
 
 
-def _begun(session: Session, after: str, place: LogPlace | None) -> EventStream:
+def _begun(session: MySqlSession, after: str, place: LogPlace | None) -> EventStream:
     head, found = list[Event](), _sent(session, partial(_ask, after=after))
     if place:
         near = _sent(session, partial(_ask_at, after=after, place=place))
@@ -77,7 +77,7 @@ def _up_to(place: LogPlace, found: Iterable[Event]) -> list[Event]:
     return []
 
 
-def _sent(session: Session, ask: Callable[[Live, int], None]) -> EventStream:
+def _sent(session: MySqlSession, ask: Callable[[LiveConnection, int], None]) -> EventStream:
     with session.pool.lend() as live:
         try:
             _prepare(live, int(session.access.timeout * 1e9 / 3))
@@ -88,7 +88,7 @@ def _sent(session: Session, ask: Callable[[Live, int], None]) -> EventStream:
             live.drop()  # it sends events, and answers nothing else
 
 
-def _prepare(live: Live, heartbeat: int) -> None:
+def _prepare(live: LiveConnection, heartbeat: int) -> None:
     """A server that looks for its place in the log says after nanoseconds that it is there."""
     live.run(f"SET SESSION net_write_timeout={WRITE_SECONDS}")
     live.run(f"SET @master_heartbeat_period={heartbeat}, @source_heartbeat_period={heartbeat}")
@@ -98,7 +98,7 @@ def _prepare(live: Live, heartbeat: int) -> None:
         live.run("SET @slave_gtid_ignore_duplicates=0")
 
 
-def _ask(live: Live, replica: int, *, after: str) -> None:
+def _ask(live: LiveConnection, replica: int, *, after: str) -> None:
     if live.mariadb:
         live.run(f"SET @slave_connect_state='{GtidPosition(after)}'")
         _dump(live, replica, file="", at=BEGINNING)
@@ -106,7 +106,7 @@ def _ask(live: Live, replica: int, *, after: str) -> None:
         _dump_without(live, replica, "", BEGINNING, after)
 
 
-def _ask_at(live: Live, replica: int, *, after: str, place: LogPlace) -> None:
+def _ask_at(live: LiveConnection, replica: int, *, after: str, place: LogPlace) -> None:
     """MySQL leaves out transactions even there; the first one is to be seen."""
     if live.mariadb:
         _dump(live, replica, file=place.file.name, at=place.at)
@@ -115,14 +115,14 @@ def _ask_at(live: Live, replica: int, *, after: str, place: LogPlace) -> None:
         _dump_without(live, replica, place.file.name, place.at, others)
 
 
-def _dump(live: Live, replica: int, *, file: str, at: int) -> None:
+def _dump(live: LiveConnection, replica: int, *, file: str, at: int) -> None:
     # 4 offset, 2 flags, 4 number of the replica, the file's name.
     connection: Any = live.connection
     asked = struct.pack("<IHI", at, NON_BLOCK, replica) + file.encode()
     connection._execute_command(COM_BINLOG_DUMP, asked)
 
 
-def _dump_without(live: Live, replica: int, file: str, at: int, read: str) -> None:
+def _dump_without(live: LiveConnection, replica: int, file: str, at: int, read: str) -> None:
     # 2 flags, 4 number of the replica, 4 size of the file, its name, 8 offset, 4 size of a set, it.
     connection: Any = live.connection
     name, encoded = file.encode(), GtidSet(read).encoded()
@@ -131,7 +131,7 @@ def _dump_without(live: Live, replica: int, file: str, at: int, read: str) -> No
     connection._execute_command(COM_BINLOG_DUMP_GTID, asked)
 
 
-def _past_crashes(session: Session, after: str, found: EventStream) -> EventStream:
+def _past_crashes(session: MySqlSession, after: str, found: EventStream) -> EventStream:
     """The same, on behind files that end in the midst of an event: MariaDB leaves them so.
 
     What the server knew when it began the next file tells that nothing else is lost.
@@ -157,7 +157,7 @@ def _past_crashes(session: Session, after: str, found: EventStream) -> EventStre
             found = _sent(session, partial(_dump, file=following, at=BEGINNING))
 
 
-def _next(session: Session, file: str) -> str:
+def _next(session: MySqlSession, file: str) -> str:
     """The file behind another one in the log."""
     names = [str(name) for name, *_ in session.run("SHOW BINARY LOGS")]
     return dict(pairwise(names)).get(file, "")

@@ -26,7 +26,7 @@ from pyspark_mysql.read import ranges
 from pyspark_mysql.read.columns import ResultColumn, wire_form
 from pyspark_mysql.read.one_state import begun, place_in_log
 from pyspark_mysql.read.rows import WRITE_SECONDS, batches, lines, select
-from pyspark_mysql.server.client import Session
+from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.literals import identifier
 from sparkonce.errors import StoreRefused, StoreUnreachable, StoreUnsafe
 
@@ -74,7 +74,9 @@ def require_snapshot(table: FollowedTable) -> None:
     table.require_key()
 
 
-def next_border(session: Session, table: FollowedTable, low: int | None, most: int) -> int | None:
+def next_border(
+    session: MySqlSession, table: FollowedTable, low: int | None, most: int
+) -> int | None:
     """The number up to which so many rows come; None if these are all, or can't be divided."""
     first = _divided(table)
     if first is None:
@@ -88,7 +90,7 @@ def next_border(session: Session, table: FollowedTable, low: int | None, most: i
 
 
 def pieces(
-    session: Session, table: FollowedTable, whole: SnapshotPiece, many: int
+    session: MySqlSession, table: FollowedTable, whole: SnapshotPiece, many: int
 ) -> Sequence[SnapshotPiece]:
     """The same in so many pieces, where the server knows of about how many rows each has."""
     first = _divided(table)
@@ -106,7 +108,7 @@ def pieces(
 class Snapshot:
     """Reads pieces, as rows of a schema."""
 
-    def __init__(self, session: Session, table: FollowedTable, schema: pa.Schema) -> None:
+    def __init__(self, session: MySqlSession, table: FollowedTable, schema: pa.Schema) -> None:
         self.session, self.table, self.schema = session, table, schema
         self.fields = [one for one in schema if one.name not in (*META, BEFORE)]
         # Keys are told apart by numbers: a TINYINT(1) may be more than true and false.
@@ -216,7 +218,7 @@ def _without(batch: pa.RecordBatch, touched: pa.Table, key: Sequence[str]) -> An
 
 
 @contextmanager
-def _held(session: Session, behind: str) -> Iterator[None]:
+def _held(session: MySqlSession, behind: str) -> Iterator[None]:
     """A transaction that sees one state, in which some transactions have been."""
     with session.connected() as live:
         live.run(f"SET SESSION net_write_timeout={WRITE_SECONDS}")

@@ -13,7 +13,7 @@ from pyspark_mysql.binlog.values import words_unknown
 from pyspark_mysql.follow.changes import BEFORE, META, OP, require_readable
 from pyspark_mysql.follow.layout import CHOICES, Layout, is_compressed, is_read, words_of
 from pyspark_mysql.read.columns import ResultColumn, described
-from pyspark_mysql.server.client import Session
+from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.literals import identifier
 from pyspark_mysql.target import lookup
 from sparkonce import checks
@@ -97,14 +97,14 @@ class FollowedTable:
         if not is_read(column):
             kind = f"{column.kind} COMPRESSED" if is_compressed(column) else column.kind
             raise StoreRefused(
-                f"Column {name!r} of type {kind} can't be followed",
+                f"TableColumn {name!r} of type {kind} can't be followed",
                 why="the binary log has its values in a form that is not known here",
                 todo=f"{todo}, or ALTER it to a type that every server has",
             )
         charset = self.layout.charsets.of(0, column.charset)
         if charset and not charset.is_read:
             raise StoreRefused(
-                f"Column {name!r} of character set {charset.name} can't be followed",
+                f"TableColumn {name!r} of character set {charset.name} can't be followed",
                 why="of some of its bytes Python makes other characters than the server",
                 todo=f"{todo}, or ALTER it to utf8mb4",
             )
@@ -112,7 +112,7 @@ class FollowedTable:
             raise words_unknown(name)
 
 
-def followed(session: Session, named: Sequence[str]) -> FollowedTable:
+def followed(session: MySqlSession, named: Sequence[str]) -> FollowedTable:
     """Ask for a table, by its name, with its database before it if that is not the session's.
 
     Raises:
@@ -121,7 +121,7 @@ def followed(session: Session, named: Sequence[str]) -> FollowedTable:
     with session.connected() as live:
         live.run(SHOW_ALL)
         name, engine = _found(session, (session.database, *named)[-2:])
-        target = lookup.look(session, name)
+        target = lookup.look_up(session, name)
         primary = next((one.columns for one in target.indexes if one.name == "PRIMARY"), [])
         names = ", ".join(identifier(one.name) for one in target.columns)  # invisible ones, too
         columns = {one.name: one for one in described(session, identifier(*name), names)}
@@ -137,7 +137,7 @@ def followed(session: Session, named: Sequence[str]) -> FollowedTable:
         return FollowedTable(name, engine, tuple(primary), columns, layout, logs_names, cascade)
 
 
-def _found(session: Session, name: tuple[str, ...]) -> tuple[tuple[str, str], str]:
+def _found(session: MySqlSession, name: tuple[str, ...]) -> tuple[tuple[str, str], str]:
     """The server's own name of a table, and its engine."""
     rows = [tuple(map(str, row)) for row in session.run(NAMED, *name)]
     row = min(rows, key=lambda one: one[:2] != name, default=None)  # others differ by case

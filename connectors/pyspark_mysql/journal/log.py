@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from typing import NamedTuple
+from functools import partial
+from typing import Any
 
-from pyspark_mysql.server.client import Session
-from sparkonce.errors import StagedDataMissing, StoreError, StoreLostData
+from pyspark_mysql.server.client import MySqlSession
+from pyspark_mysql.server.literals import placeholders
+from sparkonce.errors import StoreError
 from sparkonce.exactly_once import conflicts
 from sparkonce.protocol import Chunk, Manifest, Part, Staged
 
@@ -21,23 +23,19 @@ NAMED = 1000
 """Attempts that a statement names."""
 
 
-Gone = Callable[[Manifest, str, int], StoreError]
+LogPiece = tuple[Any, ...]
+"""Attempt, number of the chunk, number of the piece, and its bytes."""
+
+ChunkError = Callable[[Manifest, str, int], StoreError]
+"""Makes the error for a chunk, by attempt and number, that is not there or not whole."""
 
 
-class Piece(NamedTuple):
-    """A row of the table, without its payload."""
-
-    attempt: str
-    seq: int
-    piece: int
-    bytes: int
-
-
-class Log:
+class StagingLog:
     """Appends, reads and drops chunks."""
 
-    def __init__(self, session: Session, table: str, ledger: str) -> None:
-        # The client puts values in place of %s.
+    def __init__(self, session: MySqlSession, table: str, ledger: str) -> None:
+        # The client puts values in place of %s, and makes % of %%, where it is given any value.
+        # Where a statement has none, `% ()` makes it.
         self.session, self.table = session, table.replace("%", "%%")
         self.ledger = ledger.replace("%", "%%")
 
@@ -49,27 +47,23 @@ class Log:
         if len(starts) == 1:
             self._write(chunk, 0, chunk.payload)
             return
+        # In one transaction: a chunk is there whole, or not at all.
         with self.session.transaction():
             for piece, start in enumerate(starts):
                 self._write(chunk, piece, chunk.payload[start : start + most])
 
-    def payload(self, manifest: Manifest, part: Part, seq: int, gone: Gone) -> bytes:
-        """The bytes of a chunk of a decision.
-
-        Args:
-            manifest: of the decision.
-            part: that the chunk is of.
-            seq: its number there.
-            gone: makes the error for one that is not there, or not whole.
-        """
+    def payload(self, manifest: Manifest, part: Part, seq: int, error: ChunkError) -> bytes:
+        """The bytes of a chunk of a decision, by its part and number there."""
         found = self.session.run(
             f"SELECT payload FROM {self.table}"
             " WHERE sink = %s AND attempt = %s AND seq = %s ORDER BY piece",
             *(manifest.sink, part.attempt, seq),
         )
         payload = b"".join(payload for (payload,) in found)
+        # The sizes are those of the receipts, which the manifest holds: a chunk that is short, as
+        # after a failover, must not be taken for a whole one.
         if len(payload) != part.sizes[seq]:
-            raise gone(manifest, part.attempt, seq)
+            raise error(manifest, part.attempt, seq)
         return payload
 
     def require_whole(self, manifest: Manifest) -> None:
@@ -78,14 +72,9 @@ class Log:
         Raises:
             StagedDataMissing: one is not, or has another size.
         """
-        there: dict[tuple[str, int], tuple[int, int]] = {}
-        for named in _some(manifest.attempts):
-            found = self.session.run(
-                f"SELECT attempt, seq, MIN(row_count), SUM(bytes) FROM {self.table}"
-                f" WHERE sink = %s AND attempt IN ({_places(named)}) GROUP BY attempt, seq",
-                *(manifest.sink, *named),
-            )
-            there |= {(attempt, seq): (rows, int(size)) for attempt, seq, rows, size in found}
+        columns = "attempt, seq, MIN(row_count), SUM(bytes)"
+        found = self._of(manifest.sink, manifest.attempts, columns, " GROUP BY attempt, seq")
+        there = {(attempt, seq): (rows, int(size)) for attempt, seq, rows, size in found}
         for part, seq in manifest.chunks:
             if there.get((part.attempt, seq)) != (part.rows[seq], part.sizes[seq]):
                 raise missing(manifest, part.attempt, seq)
@@ -106,21 +95,21 @@ class Log:
 
     def sinks(self) -> list[str]:
         """The sinks that have something staged."""
-        # A statement without values goes as it is, so %% is made % here.
         found = self.session.run(f"SELECT DISTINCT sink FROM {self.table}" % ())
         return [sink for (sink,) in found]
 
     def drop(self, sink: str, attempts: Collection[str], over: str | None = None) -> None:
-        """Drop attempts, some at a time: what is dropped stays so if a later statement fails.
-
-        Args:
-            sink: that staged them.
-            attempts: to be dropped.
-            over: see `Store.discard`; each statement looks.
-        """
-        # Between two statements a failover may bring back a decision that holds these chunks.
-        guard, args = self._while(sink, over)
-        for pieces in _portions(self._pieces(sink, attempts)):
+        """Drop attempts, some at a time: what is dropped stays so if a later statement fails."""
+        # Between two statements a failover may bring back a decision that holds these chunks. So
+        # each looks itself whether the sink's record still has the stamp, or is still not there.
+        record = f"SELECT 1 FROM {self.ledger} WHERE name = %s"
+        guard, args = "", list[str]()
+        if over:
+            guard, args = f" AND EXISTS ({record} AND stamp = %s)", [sink, over]
+        elif over is not None:
+            guard, args = f" AND NOT EXISTS ({record})", [sink]
+        staged = self._of(sink, attempts, "attempt, seq, piece, bytes")
+        for pieces in _portions(staged):
             which = " OR ".join(["(attempt = %s AND seq = %s AND piece = %s)"] * len(pieces))
             self.session.run(
                 f"DELETE FROM {self.table} WHERE sink = %s AND ({which}){guard}",
@@ -133,15 +122,6 @@ class Log:
         if len(sizes) <= DROPPED_PIECES and sum(sizes) <= DROPPED_BYTES:
             self.drop(manifest.sink, manifest.attempts)
 
-    def _while(self, sink: str, over: str | None) -> tuple[str, list[str]]:
-        """SQL, with its values, that holds while the sink's record has this stamp."""
-        if over is None:
-            return "", []
-        record = f"SELECT 1 FROM {self.ledger} WHERE name = %s"
-        if over:
-            return f" AND EXISTS ({record} AND stamp = %s)", [sink, over]
-        return f" AND NOT EXISTS ({record})", [sink]
-
     def drop_chunk(self, sink: str, attempt: str, seq: int) -> None:
         """Drop one chunk."""
         self.session.run(
@@ -149,14 +129,17 @@ class Log:
             *(sink, attempt, seq),
         )
 
-    def _pieces(self, sink: str, attempts: Collection[str]) -> Iterator[Piece]:
-        for named in _some(attempts):
-            found = self.session.run(
-                f"SELECT attempt, seq, piece, bytes FROM {self.table}"
-                f" WHERE sink = %s AND attempt IN ({_places(named)})",
-                *(sink, *named),
+    def _of(
+        self, sink: str, attempts: Collection[str], columns: str, tail: str = ""
+    ) -> Iterator[tuple[Any, ...]]:
+        """What is staged of attempts, of some at a time."""
+        names = sorted(attempts)
+        for start in range(0, len(names), NAMED):
+            some = names[start : start + NAMED]
+            where = f"sink = %s AND attempt IN ({placeholders(some)}){tail}"
+            yield from self.session.run(
+                f"SELECT {columns} FROM {self.table} WHERE {where}", sink, *some
             )
-            yield from map(Piece._make, found)
 
     def _write(self, chunk: Chunk, piece: int, payload: bytes) -> None:
         task = chunk.task
@@ -171,43 +154,27 @@ class Log:
         )
 
 
-def _places(values: Collection[str]) -> str:
-    return ", ".join(["%s"] * len(values))
-
-
-def _some(attempts: Collection[str]) -> Iterator[list[str]]:
-    names = sorted(attempts)
-    for start in range(0, len(names), NAMED):
-        yield names[start : start + NAMED]
-
-
-def _portions(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
+def _portions(pieces: Iterator[LogPiece]) -> Iterator[list[LogPiece]]:
     """The same pieces, as many at a time as one statement may drop."""
-    portion: list[Piece] = []
+    portion: list[LogPiece] = []
     size = 0
     for piece in pieces:
-        if portion and (size + piece.bytes > DROPPED_BYTES or len(portion) == DROPPED_PIECES):
+        if portion and (size + piece[-1] > DROPPED_BYTES or len(portion) == DROPPED_PIECES):
             yield portion
             portion, size = [], 0
         portion.append(piece)
-        size += piece.bytes
+        size += piece[-1]
     if portion:
         yield portion
 
 
-def missing(manifest: Manifest, attempt: str, seq: int) -> StagedDataMissing:
-    """A chunk is gone before its epoch was decided."""
-    why = "someone dropped it, or the server lost what was staged"
-    return conflicts.missing(manifest, attempt, seq, why)
+missing = partial(conflicts.missing, why="someone dropped it, or the server lost what was staged")
+"""A chunk is gone before its epoch was decided."""
 
-
-def lost(manifest: Manifest, attempt: str, seq: int) -> StoreLostData:
-    """A chunk is gone of an epoch that is decided."""
-    return conflicts.lost(
-        manifest,
-        attempt,
-        seq,
-        why="the server lost data, or someone deleted from sparkonce_log",
-        todo="restore the server from a backup and restart the query; or run `sparkonce recover`"
-        " with --accept-loss, which leaves the rest of that epoch out",
-    )
+lost = partial(
+    conflicts.lost,
+    why="the server lost data, or someone deleted from sparkonce_log",
+    todo="restore the server from a backup and restart the query; or run `sparkonce recover`"
+    " with --accept-loss, which leaves the rest of that epoch out",
+)
+"""A chunk is gone of an epoch that is decided."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from pyspark_mysql.server.client import Session
+from pyspark_mysql.server.client import MySqlSession
 from sparkonce.exactly_once.ledger import kin_of
 from sparkonce.protocol import Proposal, Record
 
@@ -16,11 +16,12 @@ class Progress(NamedTuple):
     aside: int
 
 
-class Records:
+class LedgerRecords:
     """Reads and writes records; whoever calls holds the transaction."""
 
-    def __init__(self, session: Session, table: str) -> None:
-        # The client puts values in place of %s.
+    def __init__(self, session: MySqlSession, table: str) -> None:
+        # The client puts values in place of %s, and makes % of %%, where it is given any value.
+        # Where a statement has none, `% ()` makes it.
         self.session, self.table = session, table.replace("%", "%%")
 
     def read(self, name: str, *, lock: bool = False) -> Record:
@@ -29,14 +30,11 @@ class Records:
         found = self.session.run(sql + " FOR UPDATE" if lock else sql, name)
         return Record(*found[0]) if found else Record()
 
-    def number(self, *, stays_open: bool) -> int:
-        """The number of a decision, where that is all but committed.
+    def _number(self, *, stays_open: bool) -> int:
+        """The number of a decision.
 
-        Those that stay open are counted in the record without a name, one at a time; others get a
-        number above the last one. They share its lock, so they don't wait for each other.
-
-        Args:
-            stays_open: whether rows are applied after the transaction.
+        Those that stay open are counted in the row without a name, and lock it, one at a time,
+        until COMMIT. The others share the lock, so they don't wait for each other.
         """
         count = f"UPDATE {self.table} SET revision = revision + 1 WHERE name = ''"
         if stays_open:
@@ -45,61 +43,60 @@ class Records:
         found = self.session.run(sql % ())
         if not found:
             self.insert("", Record(1))
-            return self.number(stays_open=stays_open)
+            return self._number(stays_open=stays_open)
+        # Above all that stayed open so far, and below the next that will.
         return 2 * int(found[0][0]) + (0 if stays_open else 1)
 
     def unfinished(self, kin: str) -> list[str]:
         """The names that end so, of sinks whose decision is being applied."""
-        sql = f"SELECT name FROM {self.table} WHERE token > '' AND name LIKE %s"
-        return [name for (name,) in self.session.run(sql, f"%{kin}")]
+        # By the index of tokens: the cost must not grow with the number of other sinks.
+        return self._names("token > '' AND name LIKE %s", f"%{kin}")
 
     def decided_after(self, name: str) -> list[str]:
         """The sinks of the same target with a later decision."""
         own = f"(SELECT decided FROM {self.table} WHERE name = %s)"
-        sql = f"SELECT name FROM {self.table} WHERE decided > {own} AND name LIKE %s"
-        return [name for (name,) in self.session.run(sql, name, f"%{kin_of(name)}")]
+        return self._names(f"decided > {own} AND name LIKE %s", name, f"%{kin_of(name)}")
 
     def names(self) -> list[str]:
         """The names of all records."""
-        # A statement without values goes as it is, so %% is made % here.
-        sql = f"SELECT name FROM {self.table} WHERE name > ''"
-        return [name for (name,) in self.session.run(sql % ())]
+        return self._names("name > %s", "")
+
+    def _names(self, condition: str, *args: str) -> list[str]:
+        found = self.session.run(f"SELECT name FROM {self.table} WHERE {condition}", *args)
+        return [name for (name,) in found]
 
     def insert(self, name: str, new: Record) -> None:
         """Write a record unless there is one."""
         self.session.run(
             f"INSERT INTO {self.table} (name, revision, stamp, token, body)"
             " VALUES (%s, %s, %s, %s, %s) ON DUPLICATE KEY UPDATE revision = revision",
-            name,
-            *_values(new),
+            *(name, new.revision, new.stamp, new.token, new.body),
         )
 
     def update(self, name: str, new: Record, decided: int | None = None) -> None:
-        """Write a locked record. Another token has no progress yet (assigned left to right).
-
-        Args:
-            name: of the record.
-            new: to be written.
-            decided: the number of the decision, where this is one.
-        """
+        """Write a locked record; `decided` is the number of the decision, where this is one."""
+        # Another token has no progress yet. Columns are assigned from left to right, so `token`
+        # must come behind those that ask for what it was.
         self.session.run(
             f"UPDATE {self.table} SET applied = IF(token = %s, applied, 0),"
             " aside = IF(token = %s, aside, 0), decided = COALESCE(%s, decided),"
             " revision = %s, stamp = %s, token = %s, body = %s WHERE name = %s",
-            *(new.token, new.token, decided),
-            *_values(new),
-            name,
+            *(new.token, new.token, decided, new.revision, new.stamp, new.token, new.body, name),
         )
 
-    def keep(self, decision: Proposal) -> None:
-        """Write what is kept beside a decision, over whatever is there."""
-        # Needs no stamp to compare: the ledger's row, locked by the caller, orders these writes.
+    def decide(self, decision: Proposal, new: Record, *, stays_open: bool) -> None:
+        """Write a decision into its locked record, `new`, and what is kept beside it.
+
+        `stays_open` says that rows are applied after the transaction.
+        """
+        # Written over whatever is there: the locked row orders the writes of what is beside it.
         if decision.beside is not None:
             self.session.run(
                 f"REPLACE INTO {self.table} (name, revision, stamp, token, body)"
                 " VALUES (%s, 1, %s, '', %s)",
                 *(decision.beside.name, decision.record.stamp, decision.beside.body),
             )
+        self.update(decision.manifest.sink, new, self._number(stays_open=stays_open))
 
     def delete(self, name: str) -> None:
         """Take a locked record away."""
@@ -112,10 +109,6 @@ class Records:
         return Progress(*found[0][1:]) if found and found[0][0] == token else None
 
     def advance(self, name: str, done: Progress) -> None:
-        """Write what of the decision took effect."""
+        """Write what of the decision took effect, in the transaction that wrote its rows."""
         sql = f"UPDATE {self.table} SET applied = %s, aside = %s WHERE name = %s"
         self.session.run(sql, *done, name)
-
-
-def _values(record: Record) -> tuple[Any, ...]:
-    return record.revision, record.stamp, record.token, record.body

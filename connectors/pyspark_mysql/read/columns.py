@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 from pymysql.constants import FIELD_TYPE, FLAG
 
-from pyspark_mysql.server.client import Session
+from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.literals import identifier
 from sparkonce.errors import OptionError
 from sparkonce.values import from_json, text
@@ -117,7 +117,7 @@ class ResultColumn:
         return OTHERS.get(self.code, pa.binary())
 
 
-def described(session: Session, relation: str, columns: str = "*") -> list[ResultColumn]:
+def described(session: MySqlSession, relation: str, columns: str = "*") -> list[ResultColumn]:
     """The columns of what stands behind SELECT and FROM, without a run of the statement."""
     with session.connected() as live:
         return [_described(one) for one in live.prepared(f"SELECT {columns} FROM {relation}")]

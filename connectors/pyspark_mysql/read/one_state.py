@@ -18,8 +18,8 @@ from typing import Any
 
 import pymysql
 
-from pyspark_mysql.server.client import Session
-from pyspark_mysql.server.connection import Live
+from pyspark_mysql.server.client import MySqlSession
+from pyspark_mysql.server.connection import LiveConnection
 from sparkonce.errors import SnapshotBroken, StoreRefused
 
 log = logging.getLogger("sparkonce")
@@ -50,7 +50,7 @@ class SnapshotState:
 
 
 @contextmanager
-def begun(live: Live) -> Iterator[None]:
+def begun(live: LiveConnection) -> Iterator[None]:
     """Read one state of the server for the time of the block."""
     try:
         # At the level of our sessions, READ COMMITTED, the server takes no snapshot here.
@@ -62,7 +62,7 @@ def begun(live: Live) -> Iterator[None]:
 
 
 @contextmanager
-def opened(live: Live) -> Iterator[SnapshotState]:
+def opened(live: LiveConnection) -> Iterator[SnapshotState]:
     """The same, and say which state. Raises as `begun`."""
     before = _state_now(live)
     with begun(live):
@@ -75,7 +75,7 @@ def opened(live: Live) -> Iterator[SnapshotState]:
             yield replace(before, doubt=BEING_WRITTEN)
 
 
-def _state_now(live: Live) -> SnapshotState:
+def _state_now(live: LiveConnection) -> SnapshotState:
     there = dict(live.run(VARIABLES))
     end = end_of_log(live)
     if not end:
@@ -88,7 +88,7 @@ def _state_now(live: Live) -> SnapshotState:
     return SnapshotState("".join(place.split("\n")), doubt)
 
 
-def _doubt(live: Live, there: Mapping[str, str]) -> str:
+def _doubt(live: LiveConnection, there: Mapping[str, str]) -> str:
     if not live.mariadb and there["gtid_mode"] != "ON":
         return "gtid_mode is not ON, so nothing tells which logged transactions readers see"
     if not live.mariadb:
@@ -100,7 +100,7 @@ def _doubt(live: Live, there: Mapping[str, str]) -> str:
     return "the server replicates and has log_slave_updates=OFF" if replicates else ""
 
 
-def end_of_log(live: Live) -> Sequence[Any]:
+def end_of_log(live: LiveConnection) -> Sequence[Any]:
     """Its file and position, and the databases that are logged and those that are not.
 
     Empty where the user may not see that, or there is no log.
@@ -114,7 +114,7 @@ def end_of_log(live: Live) -> Sequence[Any]:
     return ()
 
 
-def place_in_log(live: Live) -> tuple[str, str]:
+def place_in_log(live: LiveConnection) -> tuple[str, str]:
     """The file and the offset up to which MariaDB's snapshot has what was logged.
 
     A transaction is in the log before readers see it. See
@@ -124,7 +124,7 @@ def place_in_log(live: Live) -> tuple[str, str]:
     return status["Binlog_snapshot_file"], status["Binlog_snapshot_position"]
 
 
-def planned(session: Session, table: Sequence[str], *, demanded: bool) -> str:
+def planned(session: MySqlSession, table: Sequence[str], *, demanded: bool) -> str:
     """The place of the state that all splits should see; empty where nothing tells.
 
     Args:
@@ -141,7 +141,7 @@ def planned(session: Session, table: Sequence[str], *, demanded: bool) -> str:
 
 
 @contextmanager
-def held(live: Live, place: str, *, demanded: bool) -> Iterator[None]:
+def held(live: LiveConnection, place: str, *, demanded: bool) -> Iterator[None]:
     """Read one state for the time of the block, and tell whether it is the one of the plan.
 
     Args:
@@ -161,7 +161,7 @@ def held(live: Live, place: str, *, demanded: bool) -> Iterator[None]:
         yield
 
 
-def _require_engine(session: Session, table: Sequence[str]) -> None:
+def _require_engine(session: MySqlSession, table: Sequence[str]) -> None:
     """Refuse a table without snapshots, and a query or a view, as what these read may be one."""
     found = session.run(ENGINE, *table) if table else ()
     engine = found[0][0] if found else None

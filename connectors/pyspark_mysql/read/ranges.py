@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from pyspark_mysql.read.columns import DAYS, DECIMALS, MOMENTS, WHOLE, ResultColumn
-from pyspark_mysql.server.client import Session
+from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.literals import identifier, literal
 from sparkonce.errors import OptionError
 
@@ -78,7 +78,7 @@ def between(column: ResultColumn, borders: Sequence[int]) -> list[str]:
     return [first, *middle, last]
 
 
-def borders(session: Session, relation: str, column: ResultColumn, parts: int) -> list[int]:
+def borders(session: MySqlSession, relation: str, column: ResultColumn, parts: int) -> list[int]:
     """Where at most so many ranges begin, but for the first, with about as many rows each.
 
     The range that has most rows is halved again and again, so that a few values far away from all
@@ -131,7 +131,7 @@ def _joined(ranges: Sequence[tuple[int, float]], parts: int) -> list[int]:
     return begins[: parts - 1]
 
 
-def _estimate(session: Session, relation: str, condition: str) -> float:
+def _estimate(session: MySqlSession, relation: str, condition: str) -> float:
     with session.connected() as live:
         how = "" if live.mariadb else "FORMAT=TRADITIONAL "
         # Another index might be read whole. By FORCE INDEX MySQL would not look at all.

@@ -16,8 +16,8 @@ from pyarrow import csv
 from pymysql.constants import COMMAND
 
 from pyspark_mysql.read.columns import WireForm
-from pyspark_mysql.server.client import Session
-from pyspark_mysql.server.failures import Kind, is_late, known, too_slow
+from pyspark_mysql.server.client import MySqlSession
+from pyspark_mysql.server.failures import FailureKind, failure_of, is_late, too_slow
 from sparkonce.errors import ValueUnreadable
 from sparkonce.values.spark_types import spark_type
 
@@ -49,7 +49,7 @@ def select(forms: Sequence[WireForm], relation: str, where: str) -> str:
     return f"SELECT CONCAT({texts}) FROM {relation}{where}"
 
 
-def lines(session: Session, sql: str) -> Generator[bytes, None, None]:
+def lines(session: MySqlSession, sql: str) -> Generator[bytes, None, None]:
     """The rows of a statement of one column, as blocks of lines, on the connection of the block.
 
     Where they are not wanted any more the server ends the statement.
@@ -62,7 +62,7 @@ def lines(session: Session, sql: str) -> Generator[bytes, None, None]:
         try:
             yield from _blocks(live.connection, sql)
         except pymysql.MySQLError as error:
-            if known(error).kind is not Kind.LOST:  # the statement is over
+            if failure_of(error).kind is not FailureKind.LOST:  # the statement is over
                 live.drop()
                 raise
             if session.give_up(live) and is_late(error):

@@ -14,7 +14,7 @@ import pymysql
 from pyspark_mysql.read import one_state, ranges, where
 from pyspark_mysql.read.columns import ResultColumn, WireForm, described, wire_form
 from pyspark_mysql.read.rows import WRITE_SECONDS, TooLongError, batches, lines, select
-from pyspark_mysql.server.client import Session
+from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.failures import number, translated_read
 from pyspark_mysql.server.literals import identifier
 from pyspark_mysql.target import lookup
@@ -62,7 +62,7 @@ class KeyRange:
 class MySqlSource:
     """See `sparkonce.reading.Source`."""
 
-    def __init__(self, session: Session, options: Options, scan: Scan) -> None:
+    def __init__(self, session: MySqlSession, options: Options, scan: Scan) -> None:
         self.session, self.options, self.scan = session, options, scan
         self.relation, table = relation(options), _named(options)
         self._table = (session.database, *table)[-2:] if table else ()  # empty of a query
@@ -161,7 +161,7 @@ class MySqlSource:
 
 
 def columns_named(
-    session: Session, relation: str, names: Sequence[str], option: str = "columns"
+    session: MySqlSession, relation: str, names: Sequence[str], option: str = "columns"
 ) -> list[ResultColumn]:
     """Columns by name, in any case, which an option names; the user needs no right to others.
 

@@ -16,7 +16,7 @@ from pyarrow import types
 from pymysql.constants import FIELD_TYPE
 
 from pyspark_mysql.read.columns import DAYS, DECIMALS, WHOLE, ResultColumn
-from pyspark_mysql.server.client import Session
+from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.literals import identifier, literal
 from sparkonce.change import Names
 from sparkonce.reading import Compare, Filter, Filters, Like, Null, OneOf
@@ -63,7 +63,7 @@ class Comparable(NamedTuple):
 
 
 def conditions(
-    session: Session, table: Names, filters: Filters, columns: Mapping[str, ResultColumn]
+    session: MySqlSession, table: Names, filters: Filters, columns: Mapping[str, ResultColumn]
 ) -> Iterator[str]:
     """Those that the server can be asked for; none of a view or a query.
 

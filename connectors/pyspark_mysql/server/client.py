@@ -5,49 +5,27 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import pymysql
 
-from pyspark_mysql.server.connection import Access, Live, Pool
+from pyspark_mysql.server.connection import Access, LiveConnection, MySqlPool
 from pyspark_mysql.server.failures import number, too_slow
+from pyspark_mysql.server.literals import placeholders
 from pyspark_mysql.server.settings import LOCAL, UTC
 from sparkonce.connections import shared
 
-
-class Limit(NamedTuple):
-    """The setting that limits the time of a statement.
-
-    Attributes:
-        units: of a second.
-        digits: behind the point, that it takes.
-        error: the number of the error of a statement that took longer.
-    """
-
-    variable: str
-    units: int
-    digits: int
-    error: int
+NO_SUCH_CONNECTION = 1094
+"""The number of the error of a KILL."""
 
 
-LIMIT = {
-    True: Limit("max_statement_time", 1, 3, 1969),
-    False: Limit("max_execution_time", 1000, 0, 3024),
-}
-"""By whether it is MariaDB."""
-
-GONE = 1094
-"""The number of an error: there is no such connection to be ended."""
-
-
-class Session:
+class MySqlSession:
     """Sends statements, each over a connection that nobody else of the process uses then.
 
-    Each statement is sent once: whoever calls knows what may be repeated.
+    Each statement is sent once: whoever calls knows what may be repeated. All methods raise
+    pymysql.MySQLError where a statement fails or the server does not answer.
 
-    Args:
-        options: as parsed.
-        database: the one that names without a database belong to.
+    Names without a database are of `database`.
 
     Raises:
         OptionError: address, credentials and TLS contradict each other, or a file is not there.
@@ -59,24 +37,24 @@ class Session:
         self._local = threading.local()
 
     @property
-    def pool(self) -> Pool:
+    def pool(self) -> MySqlPool:
         """The connections that all sessions of equal access share in this process."""
-        return shared(self.access, self.access.pool)
+        return shared(self.access, lambda: MySqlPool(self.access))
 
     @property
-    def live(self) -> Live:
+    def live(self) -> LiveConnection:
         """This thread's connection in a block of `connected`; else one that it may have next."""
         with self.connected() as live:
             return live
 
     @contextmanager
-    def connected(self) -> Iterator[Live]:
+    def connected(self) -> Iterator[LiveConnection]:
         """Send all statements of the block, by this thread, over one connection.
 
         If it breaks they fail: on another one, those of a transaction would take effect each by
         itself, and temporary tables are not there.
         """
-        held: Live | None = getattr(self._local, "live", None)
+        held: LiveConnection | None = getattr(self._local, "live", None)
         if held is not None:
             yield held
             return
@@ -88,20 +66,18 @@ class Session:
                 self._local.live = None
 
     def run(self, sql: str | bytes, *args: Any) -> Sequence[tuple[Any, ...]]:
-        """Send one statement, and give its rows.
-
-        Raises:
-            pymysql.MySQLError: it failed.
-        """
+        """Send one statement, and give its rows."""
         with self.connected() as live:
             return live.run(sql, *args)
 
-    def change(self, sql: bytes) -> int:
-        """Send one statement, and give how many rows it changed.
+    def variables(self, *names: str) -> dict[str, str]:
+        """The settings of the server that it has of these names."""
+        where = f"variable_name IN ({placeholders(names)})"
+        found = self.run(f"SHOW GLOBAL VARIABLES WHERE {where}", *names)
+        return {name.lower(): str(value) for name, value in found}
 
-        Raises:
-            pymysql.MySQLError: it failed.
-        """
+    def change(self, sql: bytes) -> int:
+        """Send one statement, and give how many rows it changed."""
         with self.connected() as live:
             return int(live.sent(sql).rowcount)
 
@@ -110,9 +86,6 @@ class Session:
 
         Returns:
             How many rows it inserted; -1 if the server had to warn of any of them.
-
-        Raises:
-            pymysql.MySQLError: it failed.
         """
         with self.connected() as live:
             with live.connection.upload(data, live.packet):
@@ -124,23 +97,22 @@ class Session:
         """Within the block the server ends each statement that takes longer than ``timeout``.
 
         Raises:
-            pymysql.MySQLError: the server does not answer.
             StoreRefused: it ended a statement.
         """
         with self.connected() as live:
-            limit = LIMIT[live.mariadb]
-            value = f"{limit.units * self.access.timeout:.{limit.digits}f}"
-            live.run(f"SET SESSION {limit.variable} = {value}")
+            seconds = self.access.timeout
+            limit, value, too_long = "max_execution_time", f"{1000 * seconds:.0f}", 3024
+            if live.mariadb:
+                limit, value, too_long = "max_statement_time", f"{seconds:.3f}", 1969
             try:
-                yield
+                with live.setting(f"{limit} = {value}", f"{limit} = 0"):
+                    yield
             except pymysql.MySQLError as error:
-                if number(error) != limit.error:
+                if number(error) != too_long:
                     raise
-                raise too_slow(self.access.timeout) from None
-            finally:
-                live.restore(f"{limit.variable} = 0")
+                raise too_slow(seconds) from None
 
-    def give_up(self, live: Live) -> bool:
+    def give_up(self, live: LiveConnection) -> bool:
         """End whatever the server still does for a connection, and close it.
 
         Its number may be that of somebody else on another server to which the address leads.
@@ -154,43 +126,28 @@ class Session:
                 if other.server == live.server:
                     other.run(f"KILL {connection.thread_id()}")
         except pymysql.MySQLError as error:
-            return number(error) == GONE
+            return number(error) == NO_SUCH_CONNECTION
         finally:
             live.drop()
         return True
 
     @contextmanager
     def local_time(self) -> Iterator[None]:
-        """Within the block the time of day is the server's own, as for others who write to it.
-
-        Raises:
-            pymysql.MySQLError: the server does not answer.
-        """
-        with self.connected() as live:
-            live.run(LOCAL)
-            try:
-                yield
-            finally:
-                live.restore(f"time_zone = '{UTC}'")
+        """Within the block the time of day is the server's own, as for others who write to it."""
+        with self.connected() as live, live.setting(LOCAL, f"time_zone = '{UTC}'"):
+            yield
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All statements of the block, or none.
-
-        Raises:
-            pymysql.MySQLError: a statement failed, or COMMIT; then its outcome may be unknown.
-        """
+        """All statements of the block, or none; if COMMIT fails the outcome may be unknown."""
         with self.connected() as live:
             live.run("START TRANSACTION")
             try:
                 yield
-            # Whatever is no Exception ends the connection, and so the transaction, in `Pool.lend`.
+            # Whatever is no Exception closes the connection (`MySqlPool.lend`), which rolls back.
             except Exception:
                 live.roll_back()
                 raise
-            try:
+            # If COMMIT fails, the transaction may still be open.
+            with live.or_dropped():
                 live.run("COMMIT")
-            # The transaction may still be open: lent again, the connection would go on with it.
-            except pymysql.MySQLError:
-                live.drop()
-                raise

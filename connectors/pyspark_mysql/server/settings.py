@@ -1,9 +1,10 @@
-"""What a session depends on: set when a connection opens, in one statement, and read back.
+"""Which servers the statements are written for, and what a session depends on.
 
-A server may give its sessions other settings than its defaults, by its configuration or by
-`init_connect`, and a proxy may keep a SET from it. What a *table* computes by stays as the server
-has it, as for everybody who writes to it: `auto_increment_increment`, `div_precision_increment`,
-`lc_time_names`; for the time of day see `LOCAL`.
+Its settings are set when a connection opens, in one statement, and read back: a server may give its
+sessions other ones than its defaults, by its configuration or by `init_connect`, and a proxy may
+keep a SET from it. What a *table* computes by stays as the server has it, as for everybody who
+writes to it: `auto_increment_increment`, `div_precision_increment`, `lc_time_names`; for the time
+of day see `LOCAL`.
 """
 
 from __future__ import annotations
@@ -13,12 +14,24 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from sparkonce.errors import StoreUnsafe
+from sparkonce.errors import StoreRefused, StoreUnsafe
 
-MODE = "STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO"
+MARIADB = "MariaDB"
+OLDEST = {"MySQL": (8, 0, 19), MARIADB: (10, 6, 0)}
+"""MySQL names the new row in ON DUPLICATE KEY UPDATE since then; MariaDB's is its oldest release
+that was tested."""
+OTHERS = ("TiDB", "Vitess")
+"""They speak MySQL's protocol, and lock, roll back and answer otherwise."""
+HANDSHAKE = "5.5.5-"
+"""What MariaDB, and a proxy before it, says first to clients that know no version 10."""
+NUMBER = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
+
+MODE = (
+    "STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO"
+    ",ALLOW_INVALID_DATES"
+)
 """A zero in an auto-increment column stays one. No value of a query is a zero date; those that a
 table has, or has as defaults, are its own."""
-MODE += ",ALLOW_INVALID_DATES"
 
 OLD_MARIADB = re.compile(r"(10\.|11\.0).*MariaDB")
 """Its settings of a transaction have names of their own."""
@@ -29,7 +42,7 @@ UTC = "+00:00"
 _NOW = "UTC_TIMESTAMP()"
 _AHEAD = f"TIMEDIFF(CONVERT_TZ({_NOW}, '{UTC}', @@GLOBAL.time_zone), {_NOW})"
 LOCAL = (
-    f"SET SESSION time_zone = COALESCE(CONCAT(IF({_AHEAD} < 0, '', '+'),"
+    f"time_zone = COALESCE(CONCAT(IF({_AHEAD} < 0, '', '+'),"
     f" TIME_FORMAT({_AHEAD}, '%H:%i')), '{UTC}')"
 )
 """Sets the difference from UTC that the server's own time of day has now, for what defaults and
@@ -38,16 +51,43 @@ triggers of a table compute. As a difference it has no hour twice, either."""
 Settings = Mapping[str, str | int]
 
 
+def supported(version: str, comment: str) -> str:
+    """The version without what stands before it for old clients.
+
+    Args:
+        version: what VERSION() gives; forks of MySQL (Percona, Aurora) give that of MySQL.
+        comment: the setting `version_comment`.
+
+    Raises:
+        StoreRefused: it is too old, or another product.
+    """
+    for other in OTHERS:
+        if other.lower() in f"{version} {comment}".lower():
+            raise StoreRefused(
+                f"The server is {other} ({version})",
+                why="it is not MySQL in what exactly-once is built on: locks, DDL, errors",
+                todo="name a MySQL or MariaDB in option url",
+            )
+    version = version.removeprefix(HANDSHAKE)
+    name = MARIADB if MARIADB in version else "MySQL"
+    found = NUMBER.match(version)
+    # Aurora may name a release of its own in place of the third number, and has passed all.
+    numbers = tuple(float(number or "inf") for number in found.groups()) if found else ()
+    if numbers < OLDEST[name]:
+        needed = ".".join(map(str, OLDEST[name]))
+        raise StoreRefused(
+            f"The server's version is {version}",
+            why=f"the connector's statements need {name} {needed}",
+            todo=f"use {name} {needed} or newer",
+        )
+    return version
+
+
 def settings(version: str, timeout: float, *, mariadb: bool) -> Settings:
-    """The settings of a session, by name.
+    """The settings of a session, by name, where an answer takes at most `timeout`.
 
     A driver that hangs in mid-transaction holds the ledger until its session is ended, so that
     is soon; while whoever waits for it hears of it before its own time-out.
-
-    Args:
-        version: of the server.
-        timeout: of one answer.
-        mariadb: whether it is MariaDB.
     """
     idle, wait = math.ceil(2 * timeout), max(1, int(timeout * 0.8))
     transaction = "tx" if OLD_MARIADB.match(version) else "transaction"
@@ -107,16 +147,10 @@ _OF_MYSQL: Settings = {
 
 def statement(wanted: Settings) -> str:
     """The statement that sets them."""
-    return "SET " + ", ".join(f"SESSION {name}={_literal(v)}" for name, v in wanted.items())
-
-
-def _literal(value: str | int) -> str:
-    return f"'{value}'" if isinstance(value, str) and value != "DEFAULT" else str(value)
-
-
-def reading(wanted: Settings) -> str:
-    """The query that reads them back, in one row."""
-    return "SELECT " + ", ".join(f"@@SESSION.{name}" for name in wanted)
+    values = {
+        name: f"'{v}'" if isinstance(v, str) and v != "DEFAULT" else v for name, v in wanted.items()
+    }
+    return "SET " + ", ".join(f"SESSION {name}={value}" for name, value in values.items())
 
 
 def require(wanted: Settings, found: tuple[Any, ...]) -> None:

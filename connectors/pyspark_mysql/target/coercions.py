@@ -7,19 +7,42 @@ What it refuses by itself, as numbers that are too large, is left to it.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_mysql.target.charsets import CHANGED, MIXED, UNICODE, bytes_of
-from pyspark_mysql.target.columns import INTEGERS, TEXTS, Column
+from pyspark_mysql.target.columns import INTEGERS, TEXTS, TableColumn, named
+from sparkonce import codec
+from sparkonce.errors import StoreRefused
+from sparkonce.protocol import digest
 from sparkonce.values.text import to_json
 
+if TYPE_CHECKING:
+    from pyspark_mysql.write.plan import TableRows
+
 Array = Any
+BEYOND_PLANE_0 = "[\U00010000-\U0010ffff]"
+UNICODE = ("utf8mb4", "utf16", "utf16le", "utf32", "gb18030")
+"""Character sets that have all characters."""
+
+MIXED = ("eucjpms", "gb18030", "ujis")
+"""Those of whose characters only a table tells the bytes: texts are taken for as long as can be."""
+
+CHANGED = {"cp932": "\u6661", "tis620": BEYOND_PLANE_0}
+"""Characters for which both servers store another one, without a warning; a test tries all."""
+
+ONE_BYTE = {
+    "cp932": r"[\x00-\x7F\x{FF61}-\x{FF9F}]",
+    "sjis": r"[\x00-\x5B\x5D-\x7F\x{FF61}-\x{FF9F}]",
+}
+"""Of sets of two bytes, the characters of one byte, where these are not those of ASCII."""
+
 FEW_DIGITS = 100
 """Years below it are of one or two digits: the server adds a century."""
 WHITE_END = r"[\t-\r ]\z"
@@ -48,24 +71,13 @@ class Coercion(NamedTuple):
     todo: str
 
 
-def coercions(column: Column, kind: str, *, in_key: bool) -> list[Coercion]:
-    """What a column makes of values of a kind; of nulls see `of_null`.
-
-    Args:
-        column: of the target.
-        kind: of the query's column, see `columns.kind_of`.
-        in_key: whether stored rows are looked up by it.
-    """
-    if kind == "string" and column.kind in _OF_TEXTS:
-        found = [*_OF_TEXTS[column.kind](column), *_of_letters(column)]
-    elif kind in INTEGERS and column.kind in _OF_NUMBERS:
-        found = [*_OF_NUMBERS[column.kind](column)]
-    else:
-        found = [*(_of_letters(column) if kind == "json" else ())]
-    return [*found, *(_of_key(column, kind) if in_key else ())]
+def coercions(column: TableColumn, kind: str, *, in_key: bool) -> list[Coercion]:
+    """What a column makes of values of a kind, in a key of stored rows; of nulls see `of_null`."""
+    found = [*_of_texts(column, kind), *_of_characters(column, kind), *_of_numbers(column, kind)]
+    return [*found, *(_of_keys(column, kind) if in_key else ())]
 
 
-def of_null(column: Column) -> Coercion | None:
+def of_null(column: TableColumn) -> Coercion | None:
     """What a column makes of a null."""
     if column.numbered:
         why = "the column is auto-increment: the server would put a new number there"
@@ -76,97 +88,59 @@ def of_null(column: Column) -> Coercion | None:
     return None
 
 
-def _of_text(column: Column) -> Iterator[Coercion]:
-    if column.kind != "longtext":
+def _of_texts(column: TableColumn, kind: str) -> Iterator[Coercion]:
+    if kind != "string":
+        return
+    if column.kind in ("char", "varchar", *TEXTS) and column.kind != "longtext":
         todo = "trim or cut the text before the sink, or widen the column"
-        why = f"it is longer than the column, a {column.shown}"
+        why = f"it is longer than the column, a {column.sql_type}"
         yield Coercion(partial(_is_longer, column=column), why, todo)
-
-
-def _of_letters(column: Column) -> Iterator[Coercion]:
-    if changed := CHANGED.get(column.charset):
+    if column.kind == "char":
+        why = "the column is a CHAR, which keeps no spaces at the end"
+        todo = "trim the text before the sink, or make the column a VARCHAR"
+        yield Coercion(lambda texts: pc.ends_with(texts, " "), why, todo)
+    if column.kind in ("enum", "set"):
         yield Coercion(
-            lambda values: pc.match_substring_regex(_text(values), changed),
+            partial(_is_no_member, column=column),
+            f"the text is no member of the {column.kind.upper()}, and the server would take it for"
+            f" the number of one, or put a ? in place of characters that {column.charset} lacks",
+            "mend the row before the sink, or add the member",
+        )
+
+
+def _of_characters(column: TableColumn, kind: str) -> Iterator[Coercion]:
+    changed = CHANGED.get(column.charset)
+    if changed and kind in ("string", "json"):
+        yield Coercion(
+            lambda values: pc.match_substring_regex(
+                to_json(values) if pa.types.is_nested(values.type) else values, changed
+            ),
             f"the server would store another character of {column.charset} for one of it",
             "mend the row before the sink, or alter the column to utf8mb4",
         )
 
 
-def _text(values: Array) -> Array:
-    return to_json(values) if pa.types.is_nested(values.type) else values
+def _of_numbers(column: TableColumn, kind: str) -> Iterator[Coercion]:
+    if kind in INTEGERS and column.kind == "year":
+        yield Coercion(
+            lambda years: pc.and_(pc.greater_equal(years, 0), pc.less(years, FEW_DIGITS)),
+            "years are 1901 to 2155, and the server would add a century to a number of two digits",
+            "write it in full",
+        )
+    if kind in INTEGERS and column.sql_type == "bit(64)":
+        yield Coercion(
+            lambda numbers: pc.less(numbers, pa.scalar(0, numbers.type)),
+            "bits have no sign",
+            "mend the row before the sink",
+        )
 
 
-def _of_char(column: Column) -> Iterator[Coercion]:
-    yield from _of_text(column)
-    why = "the column is a CHAR, which keeps no spaces at the end"
-    todo = "trim the text before the sink, or make the column a VARCHAR"
-    yield Coercion(lambda texts: pc.ends_with(texts, " "), why, todo)
-
-
-def _is_longer(texts: Array, column: Column) -> Array:
-    in_bytes = column.kind.endswith("text")
-    length = bytes_of(texts, column) if in_bytes else pc.utf8_length(texts)
-    longer = pc.greater(length, column.room)
-    if in_bytes and column.charset in MIXED:  # the server refuses all others itself
-        return pc.and_(longer, pc.match_substring_regex(texts, WHITE_END))
-    return longer
-
-
-def _of_year(_: Column) -> Iterator[Coercion]:
-    yield Coercion(
-        lambda years: pc.and_(pc.greater_equal(years, 0), pc.less(years, FEW_DIGITS)),
-        "years are 1901 to 2155, and the server would add a century to a number of two digits",
-        "write it in full",
-    )
-
-
-def _of_bits(column: Column) -> Iterator[Coercion]:
-    if column.shown == "bit(64)":
-        yield Coercion(_is_negative, "bits have no sign", "mend the row before the sink")
-
-
-def _is_negative(numbers: Array) -> Array:
-    return pc.less(numbers, pa.scalar(0, numbers.type))
-
-
-def _of_members(column: Column) -> Iterator[Coercion]:
-    told = column.kind.upper()
-    which = partial(_is_no_member, column=column, known=members(column))
-    yield Coercion(
-        partial(_among, which=which),
-        f"the text is no member of the {told}, and the server would take it for the number of one,"
-        f" or put a ? in place of characters that {column.charset} lacks",
-        "mend the row before the sink, or add the member",
-    )
-
-
-def members(column: Column) -> set[str]:
-    """The members of an ENUM or a SET, as the server lists them."""
-    return {text.replace("''", "'") for text in MEMBER.findall(column.shown)}
-
-
-def _is_no_member(text: str, column: Column, known: set[str]) -> bool:
-    """Whether it is spelled as no member is, and more than letters may differ."""
-    given = text.split(",") if column.kind == "set" and text else [text]
-    if known.issuperset(given):
-        return False
-    marked = "?" in column.shown and column.charset not in UNICODE
-    return NUMBER.fullmatch(text) is not None or (marked and not text.isascii())
-
-
-def _among(texts: Array, which: Callable[[str], bool]) -> Array:
-    """Which texts have a property; each distinct one is looked at once."""
-    distinct = pc.unique(texts).drop_null()
-    found = [text for text in distinct.to_pylist() if which(text)]
-    return pc.is_in(texts, value_set=pa.array(found, texts.type))
-
-
-def _of_key(column: Column, kind: str) -> Iterator[Coercion]:
+def _of_keys(column: TableColumn, kind: str) -> Iterator[Coercion]:
     """The same of a column in which a stored row is looked up by values of a kind."""
     if kind == "binary" and column.kind in ("binary", "bit"):
         yield Coercion(
             lambda data: pc.not_equal(pc.binary_length(data), column.room),
-            f"a {column.shown} is filled up with zeros, which would make one key of several",
+            f"a {column.sql_type} is filled up with zeros, which would make one key of several",
             f"fill it up to {column.room} bytes before the sink, or make the column VARBINARY",
         )
     if kind == "string" and column.kind in SPELLED:
@@ -178,12 +152,131 @@ def _of_key(column: Column, kind: str) -> Iterator[Coercion]:
         )
 
 
-_OF_TEXTS: Mapping[str, Callable[[Column], Iterator[Coercion]]] = {
-    "char": _of_char,
-    **dict.fromkeys(("varchar", *TEXTS), _of_text),
-    **dict.fromkeys(("enum", "set"), _of_members),
-}
-_OF_NUMBERS: Mapping[str, Callable[[Column], Iterator[Coercion]]] = {
-    "year": _of_year,
-    "bit": _of_bits,
-}
+def _is_longer(texts: Array, column: TableColumn) -> Array:
+    in_bytes = column.kind.endswith("text")
+    length = bytes_of(texts, column) if in_bytes else pc.utf8_length(texts)
+    longer = pc.greater(length, column.room)
+    if in_bytes and column.charset in MIXED:  # the server refuses all others itself
+        return pc.and_(longer, pc.match_substring_regex(texts, WHITE_END))
+    return longer
+
+
+def bytes_of(texts: Array, column: TableColumn) -> Array:
+    """How many bytes each text takes in a column; in one of a `MIXED` set, at most."""
+    if column.charset.startswith("utf8"):
+        return pc.binary_length(texts)
+    characters = pc.utf8_length(texts)
+    if column.charset in ("utf16", "utf16le"):
+        pairs = pc.count_substring_regex(texts, BEYOND_PLANE_0)
+        return pc.multiply(pc.add(characters, pairs), 2)
+    if column.width != 2 or column.charset == "ucs2":
+        return pc.multiply(characters, column.width)
+    single = ONE_BYTE.get(column.charset, r"[\x00-\x7F]")
+    return pc.subtract(pc.multiply(characters, 2), pc.count_substring_regex(texts, single))
+
+
+def _is_no_member(texts: Array, column: TableColumn) -> Array:
+    """Which texts are spelled as no member is, and more than letters may differ."""
+    known = members(column)
+    marked = "?" in column.sql_type and column.charset not in UNICODE
+
+    def is_none(text: str) -> bool:
+        given = text.split(",") if column.kind == "set" and text else [text]
+        is_odd = NUMBER.fullmatch(text) is not None or (marked and not text.isascii())
+        return is_odd and not known.issuperset(given)
+
+    # Each distinct one is looked at once.
+    found = [*filter(is_none, pc.unique(texts).drop_null().to_pylist())]
+    return pc.is_in(texts, value_set=pa.array(found, texts.type))
+
+
+def members(column: TableColumn) -> set[str]:
+    """The members of an ENUM or a SET, as the server lists them."""
+    return {text.replace("''", "'") for text in MEMBER.findall(column.sql_type)}
+
+
+FACTS = ("kind", "sql_type", "charset", "width", "room", "nullable", "numbered")
+"""What of a column says which values it holds as they are."""
+
+
+@dataclass(frozen=True)
+class CheckedColumns:
+    """What tasks know of the target: the columns of it that would make other values of some.
+
+    They are held by their names in the query, and rows are checked against them.
+    """
+
+    columns: Mapping[str, TableColumn]
+
+    @classmethod
+    def of(cls, detail: TableRows, columns: Iterable[TableColumn]) -> CheckedColumns:
+        """Those of a table, for a plan."""
+        there = named(columns, detail.columns)
+        return cls(
+            {
+                name: TableColumn(name, **{fact: getattr(column, fact) for fact in FACTS})
+                for name, column in there.items()
+                if of_null(column) or _of_values(name, column, detail)
+            }
+        )
+
+    def digest(self) -> str:
+        """A short name for all of it; see `Plan.shape`."""
+        return digest(json.dumps(codec.dump(self), sort_keys=True))
+
+    def checks(self, detail: TableRows) -> dict[str, list[Coercion]]:
+        """What tasks refuse, by column. Of nulls those of change streams count in the end only."""
+        found = {name: _of_values(name, column, detail) for name, column in self.columns.items()}
+        for name, column in self.columns.items():
+            if not detail.folded and (null := of_null(column)):
+                found[name].append(null)
+        return found
+
+
+def _of_values(name: str, column: TableColumn, detail: TableRows) -> list[Coercion]:
+    return coercions(column, detail.kinds[name], in_key=name in detail.looked_up)
+
+
+def require_kept(detail: TableRows, columns: Iterable[TableColumn]) -> None:
+    """Refuse a table that could make other values of rows, which were checked against another.
+
+    A column that holds all that the other one did is fine: a row that the server refused may have
+    asked for that.
+
+    Raises:
+        StoreRefused: it was altered.
+    """
+    if detail.checked is None:  # no table was looked up for the plan
+        return
+    for name, now in named(columns, detail.columns).items():
+        then = detail.checked.columns.get(name)
+        if not _holds_all(now, then, _of_values(name, now, detail)):
+            was = then.declared if then else "of another type"
+            raise StoreRefused(
+                f"Column {name!r} of table {detail.table_name} was {was}, and is {now.declared}",
+                why="rows were checked against the column as it was, and it could make other"
+                " values of them",
+                todo="restart the query, which checks its rows anew; if the error stays, the epoch"
+                " is decided: alter the column back, or widen it, until that epoch is finished",
+            )
+
+
+def _holds_all(now: TableColumn, then: TableColumn | None, makes: list[Coercion]) -> bool:
+    """Whether a column, which `makes` other values, holds as it is all that it held before.
+
+    There is no `then` where it made no other value of any.
+    """
+    if of_null(now) and not (then and of_null(then)):
+        return False
+    if not makes or (then and then.declared == now.declared):
+        return True
+    if then is None or now.kind != then.kind:
+        return False
+    # Older servers call utf8mb3 utf8.
+    same = now.charset.replace("utf8mb3", "utf8") == then.charset.replace("utf8mb3", "utf8")
+    widened = now.room >= then.room
+    if now.kind in ("enum", "set"):
+        return members(now) >= members(then) and (same or now.charset == "utf8mb4")
+    if now.kind in ("char", "varchar"):
+        return widened and (same or now.charset == "utf8mb4")
+    return same and (now.sql_type == then.sql_type or (now.kind in TEXTS and widened))

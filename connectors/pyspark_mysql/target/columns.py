@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyarrow import types
 
+from pyspark_mysql.server.literals import NAME, NAME_RULE, identifier
+from sparkonce import checks
 from sparkonce.errors import OptionError
-from sparkonce.values import spark_types, text
+from sparkonce.values import spark_types
+
+if TYPE_CHECKING:
+    from pyspark_mysql.write.plan import TableRows
 
 DOUBLE_DIGITS, INT64_DIGITS = 15, 18
 """Decimal digits that are kept by either."""
@@ -40,16 +46,33 @@ FITS: dict[str, tuple[str, ...]] = {
 }
 """What no silent rounding or conversion comes between; whether a value fits the server checks."""
 
+NEW_TYPES = {
+    **{kind: kind.upper() for kind in FITS},
+    "interval": "BIGINT",
+    "string": "LONGTEXT",
+    "binary": "LONGBLOB",
+    "timestamp": "DATETIME(6)",
+    "timestamp_ntz": "DATETIME(6)",
+    "time": "TIME(6)",
+}
+"""The type of a new column; a decimal has its digits behind it."""
+
+SUMS = {**dict.fromkeys(("tinyint", "smallint", "int"), "bigint"), "float": "double"}
+"""What a new column of sums has room for: more than for what is added."""
+
+UNFIT_KEYS = ("inet6", "set")
+"""Texts of these have several spellings, and the server makes one of them."""
+
 _SIMPLE = (*spark_types.SIMPLE, (types.is_time, "time"), (types.is_duration, "interval"))
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column of the target, as the server describes it.
 
     Attributes:
         kind: its type without arguments, ``decimal``.
-        shown: its type as declared, ``decimal(10,2) unsigned``.
+        sql_type: its type as declared, ``decimal(10,2) unsigned``.
         scale: digits behind the point, where it has such.
         generated: the server computes it.
         numbered: the server numbers rows in it (auto-increment).
@@ -63,7 +86,7 @@ class Column:
 
     name: str
     kind: str
-    shown: str
+    sql_type: str
     scale: int = 0
     generated: bool = False
     numbered: bool = False
@@ -80,25 +103,25 @@ class Column:
         """All of it that says which values it holds as they are, in words of SQL."""
         charset = f" CHARACTER SET {self.charset}" if self.charset else ""
         numbered = " AUTO_INCREMENT" if self.numbered else ""
-        return f"{self.shown}{charset}{numbered} {'NULL' if self.nullable else 'NOT NULL'}"
-
-    @property
-    def needed(self) -> bool:
-        """Whether a new row must have a value for it. (An ENUM takes its first member.)"""
-        given = self.has_default or self.generated or self.numbered or self.kind == "enum"
-        return not self.nullable and not given
+        return f"{self.sql_type}{charset}{numbered} {'NULL' if self.nullable else 'NOT NULL'}"
 
 
-def named(columns: Iterable[Column], names: Iterable[str]) -> dict[str, Column]:
+def named(columns: Iterable[TableColumn], names: Iterable[str]) -> dict[str, TableColumn]:
     """Those of a table's columns that have these names, in any case of letters, by the names."""
     by_name = {column.name.lower(): column for column in columns}
     return {name: by_name[name.lower()] for name in names if name.lower() in by_name}
 
 
-def unfilled(columns: Iterable[Column], names: Iterable[str]) -> list[Column]:
+def unfilled(columns: Iterable[TableColumn], names: Iterable[str]) -> list[TableColumn]:
     """Columns that must have a value in a new row, and get none by these names or by default."""
     given = {name.lower() for name in names}
-    return [column for column in columns if column.needed and column.name.lower() not in given]
+    return [
+        column
+        for column in columns
+        if not (column.nullable or column.has_default or column.generated or column.numbered)
+        and column.kind != "enum"  # it takes its first member
+        and column.name.lower() not in given
+    ]
 
 
 def kind_of(field: pa.Field) -> str:
@@ -107,13 +130,7 @@ def kind_of(field: pa.Field) -> str:
     Raises:
         OptionError: it has no documented form.
     """
-    problem = text.check(field.type)
-    if problem:
-        raise OptionError(
-            f"Column {field.name!r} can't be written: {problem}",
-            why="its type has no documented form in MySQL",
-            todo="cast it, for example to string, or drop it before the sink",
-        )
+    checks.require_texts([field], "MySQL")
     if types.is_decimal(field.type):
         return f"decimal({field.type.precision},{field.type.scale})"
     if types.is_nested(field.type):
@@ -138,7 +155,7 @@ def _finest(kind: pa.DataType) -> str | None:
     return next(filter(None, map(_finest, inner)), None)
 
 
-def misfit(kind: str, column: Column) -> str | None:
+def misfit(kind: str, column: TableColumn) -> str | None:
     """Why values of this kind can't be written to a column, or None if they can."""
     family, _, arguments = kind.partition("(")
     if column.generated:
@@ -146,22 +163,21 @@ def misfit(kind: str, column: Column) -> str | None:
     if family == "void":
         return None
     if column.kind not in FITS[family]:
-        fits = ", ".join(FITS[family])
-        return f"{kind} goes into {fits}"
+        return f"{kind} goes into {', '.join(FITS[family])}"
     return _rounding(family, arguments.removesuffix(")"), column)
 
 
-def _rounding(family: str, arguments: str, column: Column) -> str | None:
+def _rounding(family: str, arguments: str, column: TableColumn) -> str | None:
     if column.kind == "json" and arguments:
         return f"MySQL's JSON keeps numbers as doubles, and {arguments} has more digits"
-    if family in ("float", "double") and "(" in column.shown:
+    if family in ("float", "double") and "(" in column.sql_type:
         return "the column would round"
     if family == "decimal" and int(arguments.partition(",")[2]) > column.scale:
         return f"the column would round to {column.scale} decimals"
     return None
 
 
-def unaddable(kind: str, column: Column) -> str | None:
+def unaddable(kind: str, column: TableColumn) -> str | None:
     """Why an increment of this kind can't be added to a column that it fits, or None if it can."""
     if column.kind == "year":
         return "a year is no sum"
@@ -170,8 +186,53 @@ def unaddable(kind: str, column: Column) -> str | None:
     return None
 
 
-def unfit_key(kind: str, column: Column) -> str | None:
-    """Why stored rows can't be looked up in a column that values of this kind fit; None if so."""
-    if kind == "string" and column.kind in ("inet6", "set"):
-        return "its values have several spellings, and the server makes one of them"
-    return None
+def target_ddl(detail: TableRows, *, mariadb: bool) -> str:
+    """The statement by which option ``createTable`` makes a target; the key is its primary key.
+
+    Raises:
+        OptionError: a name or a type can't be had.
+    """
+    for name in detail.columns:
+        if not NAME.fullmatch(name):
+            raise OptionError(
+                f"Option createTable can't make a column of the name {name!r}",
+                why=f"the servers take {NAME_RULE}",
+                todo="rename it before the sink",
+            )
+    kinds = dict(detail.kinds)
+    kinds |= {name: SUMS.get(kinds[name], kinds[name]) for name in detail.added}
+    columns = [
+        definition(name, kinds[name], in_key=name in detail.key, mariadb=mariadb)
+        for name in detail.columns
+    ]
+    if detail.key:
+        columns.append(f"PRIMARY KEY ({', '.join(map(identifier, detail.key))})")
+    return f"CREATE TABLE {identifier(*detail.table)} ({', '.join(columns)}) ENGINE=InnoDB"
+
+
+def definition(name: str, kind: str, *, in_key: bool, mariadb: bool) -> str:
+    """A column of a new table, or of a temporary one.
+
+    Strings of a key are compared byte by byte, as Spark compares them.
+
+    Raises:
+        OptionError: no column type stands for it.
+    """
+    family = kind.partition("(")[0]
+    if family == "void" or (in_key and family == "json"):
+        raise OptionError(
+            f"Option createTable can't make column {name!r} of type {kind}",
+            why="no column type of MySQL stands for it there",
+            todo="cast the column, or create the table by hand",
+        )
+    made = kind.upper() if family == "decimal" else NEW_TYPES[family]
+    if in_key and family == "string":
+        collation = "utf8mb4_nopad_bin" if mariadb else "utf8mb4_0900_bin"
+        made = f"VARCHAR(255) CHARACTER SET utf8mb4 COLLATE {collation}"
+    elif in_key and family == "binary":
+        made = "VARBINARY(255)"
+    elif family == "json" and kind != family and not mariadb:
+        made = "LONGTEXT CHARACTER SET utf8mb4"  # whose numbers are no doubles
+    elif family == "string":
+        made += " CHARACTER SET utf8mb4"
+    return f"{identifier(name)} {made} {'NOT NULL' if in_key else 'NULL'}"

@@ -1,4 +1,7 @@
-"""The target as the server describes it: looked up once, and then only read."""
+"""The target as the server describes it: looked up once, and then only read.
+
+Whatever asks the server raises pymysql.MySQLError if it does not answer.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pymysql
 
-from pyspark_mysql.server.client import Session
+from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.failures import number
 from pyspark_mysql.server.literals import identifier
-from pyspark_mysql.target.columns import Column, named
+from pyspark_mysql.target.columns import TableColumn, named
 from sparkonce.change import Names
 
 if TYPE_CHECKING:
@@ -42,7 +45,7 @@ ORDER BY index_name, seq_in_index
 
 
 @dataclass
-class Index:
+class TableIndex:
     """An index of a table.
 
     Attributes:
@@ -61,39 +64,24 @@ class Index:
         """Whether it is made of just these columns."""
         return self.whole and {c.lower() for c in self.columns} == {n.lower() for n in names}
 
-    @property
-    def shown(self) -> str:
-        """The key for messages."""
+    def __str__(self) -> str:
+        """As messages show it."""
         return f"{self.name} ({', '.join(self.columns)}{'' if self.whole else ', in part'})"
 
 
 @dataclass(frozen=True)
 class Target:
-    """A table.
+    """A table: all of its columns, in order, and all indexes, the primary key too."""
 
-    Attributes:
-        columns: all of them, in order.
-        indexes: all of them, the primary key too.
-    """
-
-    columns: list[Column]
-    indexes: list[Index]
-
-    def column(self, name: str) -> Column | None:
-        """The column of that name, in any case of letters."""
-        same = (column for column in self.columns if column.name.lower() == name.lower())
-        return next(same, None)
+    columns: list[TableColumn]
+    indexes: list[TableIndex]
 
     @property
-    def unique_keys(self) -> list[Index]:
+    def unique_keys(self) -> list[TableIndex]:
         """The primary key and the unique indexes."""
         return [index for index in self.indexes if index.unique]
 
-    def is_ambiguous(self, detail: TableRows) -> bool:
-        """Whether a row could be taken for a stored one by another unique key than its own."""
-        return detail.updates and bool(self.others(detail))
-
-    def others(self, detail: TableRows) -> list[Index]:
+    def others(self, detail: TableRows) -> list[TableIndex]:
         """Unique keys besides that of the rows in which a row could have a stored one's value.
 
         It has none in a key with a column that the server numbers, unless the query fills it.
@@ -117,33 +105,26 @@ class Target:
         left = (column for column in self.columns if column.name.lower() not in given)
         return any(column.computed and column.kind != INSTANT for column in left)
 
-    def is_indexed(self, key: Sequence[str]) -> bool:
-        """Whether an index begins with a column of a key."""
-        names = {name.lower() for name in key}
-        return any(index.columns[0].lower() in names for index in self.indexes)
+    def written(self, detail: TableRows) -> TableRows:
+        """The same plan without the sequence, where the table has no such column."""
+        there = named(self.columns, detail.columns)
+        left = tuple(name for name in detail.columns if name in there or name != detail.order)
+        return replace(detail, columns=left)
 
 
-def look(session: Session, table: Names) -> Target:
-    """Ask the server for a table, by database and name.
-
-    Raises:
-        pymysql.MySQLError: it does not answer.
-    """
-    columns, indexes = columns_of(session, table), indexes_of(session, table)
+def look_up(session: MySqlSession, table: Names) -> Target:
+    """Ask the server for a table, by database and name."""
+    _, columns = columns_of(session, table)
     # MariaDB puts the end of a row's life into each unique key of a versioned table.
     ends = {column.name for column in columns if column.of_period}
+    indexes = indexes_of(session, table)
     for index in indexes:
         index.columns = [name for name in index.columns if name not in ends] or index.columns
     return Target(columns, indexes)
 
 
-def columns_of(session: Session, table: Names) -> list[Column]:
-    """The columns of a table. Raises as `look`."""
-    return described(session, table)[1]
-
-
-def described(session: Session, table: Names) -> tuple[Names, list[Column]]:
-    """The server's own name of a table, and its columns. Raises as `look`.
+def columns_of(session: MySqlSession, table: Names) -> tuple[Names, list[TableColumn]]:
+    """The server's own name of a table, and its columns.
 
     With lower_case_table_names a table answers to several names.
     """
@@ -152,45 +133,40 @@ def described(session: Session, table: Names) -> tuple[Names, list[Column]]:
     return own, [_column(row) for row in rows]
 
 
-def indexes_of(session: Session, table: Sequence[str]) -> list[Index]:
-    """The indexes of a table. Raises as `look`."""
-    return _indexes(session.run(INDEXES, *table))
+def indexes_of(session: MySqlSession, table: Names) -> list[TableIndex]:
+    """The indexes of a table."""
+    indexes: dict[str, TableIndex] = {}
+    for name, column, part, nullable, non_unique in session.run(INDEXES, *table):
+        index = indexes.setdefault(name, TableIndex(name, [], unique=not int(non_unique)))
+        index.columns.append(column or "an expression")
+        index.whole = index.whole and column is not None and part is None
+        index.nullable = index.nullable or nullable == "YES"
+    return list(indexes.values())
 
 
-def definitions(session: Session, tables: Iterable[Sequence[str]]) -> list[str]:
+def definitions(session: MySqlSession, tables: Iterable[Sequence[str]]) -> list[str]:
     """What the server would make tables anew by: an altered one has another definition.
 
     Empty where the user may not see one, having rights to single columns only.
-
-    Raises:
-        pymysql.MySQLError: a table is not there, or the server does not answer.
     """
     try:
-        shown = [session.run(f"SHOW CREATE TABLE {identifier(*table)}") for table in tables]
+        found = [session.run(f"SHOW CREATE TABLE {identifier(*table)}") for table in tables]
     except pymysql.MySQLError as error:
         if number(error) != NO_RIGHT:
             raise
         return []
-    return [NEXT.sub("", definition) for ((_, definition, *_),) in shown]
+    return [NEXT.sub("", definition) for ((_, definition, *_),) in found]
 
 
-def stored(detail: TableRows, target: Target) -> TableRows:
-    """The same plan without the sequence, where the table has no such column."""
-    if not detail.order or target.column(detail.order):
-        return detail
-    columns = tuple(name for name in detail.columns if name != detail.order)
-    return replace(detail, columns=columns)
-
-
-def _column(row: Sequence[Any]) -> Column:
-    name, kind, shown, scale, extra, nullable, default, charset, width, room, life, *_ = row
+def _column(row: Sequence[Any]) -> TableColumn:
+    name, kind, sql_type, scale, extra, nullable, default, charset, width, room, life, *_ = row
     extra, default = str(extra).lower(), None if default is None else _text(default)
     # An expression has brackets in MariaDB, where a text has quotes.
     expressed = default is not None and "(" in default and not default.startswith("'")
-    return Column(
+    return TableColumn(
         name,
         _text(kind).lower(),
-        _text(shown),
+        _text(sql_type),
         int(scale),
         # MySQL says DEFAULT_GENERATED of a default that is an expression.
         generated="virtual" in extra or "stored" in extra or "persistent" in extra,
@@ -203,16 +179,6 @@ def _column(row: Sequence[Any]) -> Column:
         of_period=bool(life),
         computed=expressed or "default_generated" in extra or "on update" in extra,
     )
-
-
-def _indexes(found: Sequence[Sequence[Any]]) -> list[Index]:
-    indexes: dict[str, Index] = {}
-    for name, column, part, nullable, non_unique in found:
-        index = indexes.setdefault(name, Index(name, [], unique=not int(non_unique)))
-        index.columns.append(column or "an expression")
-        index.whole = index.whole and column is not None and part is None
-        index.nullable = index.nullable or nullable == "YES"
-    return list(indexes.values())
 
 
 def _text(value: Any) -> str:

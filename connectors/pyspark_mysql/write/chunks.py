@@ -13,6 +13,7 @@ import json
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator, Set
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -27,11 +28,13 @@ from sparkonce.values import letters, spark_types
 from sparkonce.values.letters import Letter
 from sparkonce.values.rows import Unfit, all_bytes, null_key, sorted_out
 
+Array = Any
 HEAD = struct.Struct("<II")
 SIZE = struct.Struct("<Q")
 CODEC = pa.Codec("zstd", 1)
 """Half the time of zlib, and a chunk of such texts is a third smaller."""
 
+OPENING, COMMA, CLOSING, NOTHING = map(pa.scalar, (b"(", b",", b"),", b""))
 WRITTEN, DELETED = pa.scalar(b"0"), pa.scalar(b"1")
 """What follows the columns of a row where rows of one key are compared."""
 
@@ -45,7 +48,7 @@ class ChunkEncoder:
         self.columns, self.key, self.zero_for_null = detail.columns, detail.key, detail.added
         self.folded, self.op, self.aside = detail.folded, detail.op, detail.aside
         self.never_null = [*self.key, *filter(None, [detail.order])]
-        self.checks = detail.shape.checks(detail) if detail.shape else {}
+        self.checks = detail.checked.checks(detail) if detail.checked else {}
         # Only bad rows are written by it.
         self.schema = spark_types.parse(detail.schema) if self.aside else pa.schema([])
 
@@ -65,22 +68,28 @@ class ChunkEncoder:
         whole = pa.concat_arrays(texts or [pa.array([], pa.binary())])
         return self._packed(rows, whole, about), reasons(bad)
 
-    def _packed(self, rows: pa.RecordBatch, texts: Any, bad: list[Letter]) -> bytes:
+    def _packed(self, rows: pa.RecordBatch, texts: Array, bad: list[Letter]) -> bytes:
         nulls = [name for name in self.columns if rows.column(name).null_count]
-        return _packed(texts, bad, nulls)
+        lengths = pc.binary_length(texts).buffers()[1]
+        about = json.dumps({"bad": bad, "nulls": nulls}).encode()
+        head = HEAD.pack(len(texts), len(about))
+        raw = b"".join([head, memoryview(lengths)[: 4 * len(texts)], about, all_bytes(texts)])
+        packed: bytes = CODEC.compress(raw, asbytes=True)
+        return SIZE.pack(len(raw)) + packed
 
-    def _texts(self, rows: pa.RecordBatch) -> Any:
-        doing, flags = split_operations(rows, self.op), []
+    def _texts(self, rows: pa.RecordBatch) -> Array:
+        doing = split_operations(rows, self.op)
         rows, deleted = doing.keyed(self.never_null), doing.deleted
-        if self.folded:
-            flags = [WRITTEN if deleted is None else pc.if_else(deleted, DELETED, WRITTEN)]
         for name in self.never_null:
             if rows.column(name).null_count:
                 raise null_key(name, rows, ",".join(self.never_null), NOWHERE)
-        made = (self._literals(rows.column(name), name, doing) for name in self.columns)
-        return _rows([*made, *flags])
+        columns = [self._literals(rows.column(name), name, doing) for name in self.columns]
+        if self.folded:
+            columns.append(WRITTEN if deleted is None else pc.if_else(deleted, DELETED, WRITTEN))
+        pieces = [piece for column in columns for piece in (COMMA, column)]
+        return pc.binary_join_element_wise(OPENING, *pieces[1:], CLOSING, NOTHING)
 
-    def _literals(self, column: Any, name: str, doing: Doing) -> Any:
+    def _literals(self, column: Array, name: str, doing: Doing) -> Array:
         # An increment of null adds nothing, and a row that is new begins at 0.
         if name in self.zero_for_null:
             column = pc.fill_null(column, pa.scalar(0, pa.int8()).cast(column.type))
@@ -96,67 +105,54 @@ class ChunkEncoder:
         return written
 
 
-def _packed(texts: Any, bad: list[Letter], nulls: list[str]) -> bytes:
-    lengths = pc.binary_length(texts).buffers()[1]
-    about = json.dumps({"bad": bad, "nulls": nulls}).encode()
-    head = HEAD.pack(len(texts), len(about))
-    raw = b"".join([head, memoryview(lengths)[: 4 * len(texts)], about, all_bytes(texts)])
-    packed: bytes = CODEC.compress(raw, asbytes=True)
-    return SIZE.pack(len(raw)) + packed
-
-
-class Rows:
+@dataclass
+class EncodedRows:
     """Some neighbouring rows of a chunk, as the text of a VALUES list.
 
-    Args:
-        text: of all rows of the chunk.
+    Attributes:
+        chunk: the text of all rows of the chunk.
         offsets: where each row begins in it, and where the last one ends.
         first: of these rows.
         last: of these rows, exclusive.
         nulls: columns that hold one somewhere in the chunk.
     """
 
-    def __init__(
-        self,
-        text: memoryview,
-        offsets: memoryview,
-        first: int,
-        last: int,
-        nulls: Set[str] = frozenset(),
-    ) -> None:
-        self._text, self._offsets, self._first, self._last = text, offsets, first, last
-        self.nulls = nulls
+    chunk: memoryview
+    offsets: memoryview
+    first: int
+    last: int
+    nulls: Set[str] = frozenset()
 
     def __len__(self) -> int:
-        return self._last - self._first
+        return self.last - self.first
 
     @property
     def lines(self) -> memoryview:
         """Each row with a comma behind it."""
-        return self._text[self._offsets[self._first] : self._offsets[self._last]]
+        return self.chunk[self.offsets[self.first] : self.offsets[self.last]]
 
     @property
     def text(self) -> memoryview:
         """What stands behind VALUES."""
         return self.lines[:-1]
 
-    def __getitem__(self, which: slice) -> Rows:
+    def __getitem__(self, which: slice) -> EncodedRows:
         """Some of the rows."""
         first, last, _ = which.indices(len(self))
-        return self._cut(self._first + first, self._first + last)
+        return self._cut(self.first + first, self.first + last)
 
-    def within(self, most: int) -> Iterator[Rows]:
+    def within(self, most: int) -> Iterator[EncodedRows]:
         """The same rows, as lists of at most so many bytes, or of one row that is larger."""
-        first = self._first
-        while first < self._last:
-            end = self._offsets[first] + most
-            last = bisect_right(self._offsets, end, first + 1, self._last + 1) - 1
+        first = self.first
+        while first < self.last:
+            end = self.offsets[first] + most
+            last = bisect_right(self.offsets, end, first + 1, self.last + 1) - 1
             last = max(last, first + 1)
             yield self._cut(first, last)
             first = last
 
-    def _cut(self, first: int, last: int) -> Rows:
-        return Rows(self._text, self._offsets, first, last, self.nulls)
+    def _cut(self, first: int, last: int) -> EncodedRows:
+        return EncodedRows(self.chunk, self.offsets, first, last, self.nulls)
 
     def literals(self) -> list[str]:
         """The literals of the first row."""
@@ -170,7 +166,7 @@ class Rows:
         return found
 
 
-class Chunk(NamedTuple):
+class DecodedChunk(NamedTuple):
     """A chunk, read.
 
     Attributes:
@@ -179,12 +175,12 @@ class Chunk(NamedTuple):
         partition: whose rows they are; None if that is not known.
     """
 
-    rows: Rows
+    rows: EncodedRows
     bad: list[Letter]
     partition: int | None = None
 
 
-def decode(payload: bytes) -> Chunk:
+def decode(payload: bytes) -> DecodedChunk:
     """Read a chunk."""
     (size,) = SIZE.unpack_from(payload)
     raw = memoryview(CODEC.decompress(memoryview(payload)[SIZE.size :], size))
@@ -192,22 +188,10 @@ def decode(payload: bytes) -> Chunk:
     lengths = HEAD.size + 4 * count
     texts = lengths + size
     about = json.loads(bytes(raw[lengths:texts]))
-    nulls = frozenset(about["nulls"])
-    rows = Rows(raw[texts:], _offsets(raw[HEAD.size : lengths], count), 0, count, nulls)
-    return Chunk(rows, [Letter(*one) for one in about["bad"]])
-
-
-def _offsets(lengths: memoryview, count: int) -> memoryview:
-    """Where each row begins, and where the last one ends, of their lengths."""
-    each = pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(lengths)])
-    zero = pa.array([0], pa.int64())
-    ends = pc.cumulative_sum(pa.concat_arrays([zero, each.cast(pa.int64())]))
-    return memoryview(ends.buffers()[1]).cast("q")
-
-
-def _rows(columns: list[Any]) -> Any:
-    pieces: list[Any] = [pa.scalar(b"(", pa.binary())]
-    for column in columns:
-        pieces += [column, pa.scalar(b",", pa.binary())]
-    pieces[-1] = pa.scalar(b"),", pa.binary())
-    return pc.binary_join_element_wise(*pieces, pa.scalar(b"", pa.binary()))
+    each = pa.Array.from_buffers(
+        pa.int32(), count, [None, pa.py_buffer(raw[HEAD.size : lengths])]
+    ).cast(pa.int64())
+    ends = pc.cumulative_sum(pa.concat_arrays([pa.array([0], pa.int64()), each]))
+    offsets = memoryview(ends.buffers()[1]).cast("q")
+    rows = EncodedRows(raw[texts:], offsets, 0, count, frozenset(about["nulls"]))
+    return DecodedChunk(rows, [Letter(*one) for one in about["bad"]])

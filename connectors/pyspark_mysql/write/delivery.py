@@ -10,19 +10,18 @@ from itertools import accumulate
 import pymysql
 
 from pyspark_mysql.journal.dead_letters import DeadLetters
-from pyspark_mysql.journal.log import Gone, Log, lost, missing
-from pyspark_mysql.journal.records import Progress, Records
+from pyspark_mysql.journal.log import ChunkError, StagingLog, lost, missing
+from pyspark_mysql.journal.records import LedgerRecords, Progress
 from pyspark_mysql.journal.tables import OwnTables
-from pyspark_mysql.server.client import Session
-from pyspark_mysql.server.failures import Kind, known, message
+from pyspark_mysql.server.client import MySqlSession
+from pyspark_mysql.server.failures import FailureKind, failure_of, message
 from pyspark_mysql.server.literals import identifier
 from pyspark_mysql.target.lookup import Target, definitions
 from pyspark_mysql.write import chunks, preflight
 from pyspark_mysql.write.apply import Applier
-from pyspark_mysql.write.aside import Aside
 from pyspark_mysql.write.plan import TableRows
 from pyspark_mysql.write.refusals import RefusedRow
-from pyspark_mysql.write.statements import holding
+from pyspark_mysql.write.statements import metadata_lock
 from sparkonce import codec
 from sparkonce.change import Names
 from sparkonce.codec import FORGET, reading
@@ -31,6 +30,7 @@ from sparkonce.errors import BadRow, StoreRefused, StoreUnreachable
 from sparkonce.exactly_once.bad_rows import NONE, TooManyBadRows
 from sparkonce.exactly_once.parallel import in_order
 from sparkonce.protocol import Applied, Manifest, Part
+from sparkonce.values.letters import Letter
 
 FEW = 4
 """So many chunks are not worth a thread, and a connection of its own."""
@@ -42,19 +42,15 @@ Step = Callable[[str], AbstractContextManager[None]]
 class Delivery(EpochDelivery[None]):
     """The rows of one manifest: all in one transaction, or one for each chunk.
 
-    Args:
-        session: of the server.
-        own: ledger and log.
-        letters: takes rows that can't be stored, as today's options say; None if one stops it.
-        manifest: of the epoch.
-        step: surrounds the transaction of a chunk.
+    The `letters` take rows that can't be stored, as today's options say; without them one stops the
+    epoch. A `step` surrounds the transaction of a chunk.
     """
 
     ends_in_last_chunk = True
 
     def __init__(
         self,
-        session: Session,
+        session: MySqlSession,
         own: OwnTables,
         letters: DeadLetters | None,
         manifest: Manifest,
@@ -65,9 +61,10 @@ class Delivery(EpochDelivery[None]):
         self.session, self.own, self.letters, self.step = session, own, letters, step
         with reading(manifest.sink, FORGET):
             self.detail = codec.load(TableRows, manifest.detail)
-        self.records = Records(session, own.ledger)
-        self.log = Log(session, own.log, own.ledger)
-        self.aside = Aside(letters, manifest, self.counter) if letters else None
+        self.records = LedgerRecords(session, own.ledger)
+        self.log = StagingLog(session, own.log, own.ledger)
+        # What an epoch writes to besides the target.
+        self._others: list[Names] = [*own.names, *([letters.name] if letters else [])]
         self._at = manifest.chunks
         self._before = [0, *accumulate(part.rows[seq] for part, seq in self._at)]
         self._applier: Applier | None = None
@@ -90,7 +87,7 @@ class Delivery(EpochDelivery[None]):
         try:
             # Closed also where a row is refused: the thread that reads ahead ends here.
             with closing(self._chunks()) as found:
-                applier.apply(found)
+                self.counter.stored |= applier.apply(found)
             self.end()
         except (RefusedRow, TooManyBadRows) as error:
             what = f"{error.what}; nothing of epoch {self.manifest.epoch} took effect"
@@ -102,18 +99,18 @@ class Delivery(EpochDelivery[None]):
         try:
             self.session.run(f"DELETE FROM {identifier(*self.detail.table)}")
         except pymysql.MySQLError as error:
-            if known(error).kind is not Kind.ROW:
+            if failure_of(error).kind is not FailureKind.ROW:
                 raise
             raise StoreRefused(
-                f"Table {self.detail.shown} can't be emptied, and nothing of the epoch took effect:"
-                f" {message(error)}",
+                f"Table {self.detail.table_name} can't be emptied, and nothing of the epoch took"
+                f" effect: {message(error)}",
                 why="a stored row can't be deleted: rows of this table or of another one point to"
                 " it by a foreign key, or a trigger refuses it",
                 todo="drop that foreign key, or declare it ON DELETE CASCADE or SET NULL; else"
                 " write with option key in mode append, which deletes no row",
             ) from None
 
-    def _chunks(self) -> Generator[chunks.Chunk, None, None]:
+    def _chunks(self) -> Generator[chunks.DecodedChunk, None, None]:
         """The chunks of an epoch; while the server applies one, a thread reads the next."""
         steps = [partial(self._chunk, *at, missing) for at in self._at]
         if len(steps) <= FEW:
@@ -159,17 +156,23 @@ class Delivery(EpochDelivery[None]):
         part, seq = self._at[ordinal]
         chunk = self._chunk(part, seq, lost)
         try:
-            self._held_applier().apply([chunk])
+            self.counter.stored |= self._held_applier().apply([chunk])
         except RefusedRow as error:
             raise self.stopped_by(error.what, error.why, error.todo) from None
         if ordinal == len(self._at) - 1:
             self.end()  # here, since a COMMIT may get no answer
         self.log.drop_chunk(self.manifest.sink, part.attempt, seq)
 
-    def _chunk(self, part: Part, seq: int, gone: Gone) -> chunks.Chunk:
-        payload = self.log.payload(self.manifest, part, seq, gone)
+    def _chunk(self, part: Part, seq: int, error: ChunkError) -> chunks.DecodedChunk:
+        payload = self.log.payload(self.manifest, part, seq, error)
         with reading(f"chunk {seq} of attempt {part.attempt}"):
             return chunks.decode(payload)._replace(partition=part.partition)
+
+    def _write_letter(
+        self, letters: DeadLetters, letter: Letter, partition: int | None, kind: str
+    ) -> None:
+        self.counter.add(kind, letter.reason)
+        letters.write(self.manifest, letter, partition)
 
     # -- the target
 
@@ -180,26 +183,23 @@ class Delivery(EpochDelivery[None]):
     def _held_applier(self) -> Applier:
         """What applies rows to the target, which is looked at again only where it was altered."""
         # Nothing holds the tables between two chunks: one may have been altered since.
-        held = definitions(self.session, self._written())
+        held = definitions(self.session, [self.detail.table, *self._others])
         if self._applier is None or not held or held != self._looked:
             self._applier, self._looked = self._new_applier(), held
         return self._applier
 
     def _new_applier(self) -> Applier:
-        return Applier(self.session, self.detail, self._fit_target(), self.aside)
+        put_aside = partial(self._write_letter, self.letters) if self.letters else None
+        return Applier(self.session, self.detail, self._fit_target(), put_aside)
 
     def _fit_target(self) -> Target:
-        _, *others = self._written()
-        return preflight.require_still_fit(self.session, self.detail, others)
-
-    def _written(self) -> list[Names]:
-        """The tables that an epoch writes, the target first."""
-        letters = [self.letters.name] if self.letters else []
-        return [self.detail.table, *self.own.names, *letters]
+        return preflight.require_still_fit(self.session, self.detail, self._others)
 
 
-def hold(session: Session, own: OwnTables, letters: DeadLetters | None, detail: TableRows) -> None:
+def hold(
+    session: MySqlSession, own: OwnTables, letters: DeadLetters | None, detail: TableRows
+) -> None:
     """Open all tables that a commit writes to; in a transaction they stay as they are."""
-    session.run(holding(detail, own.quoted))
+    session.run(metadata_lock(detail, own.quoted))
     if letters is not None:
         letters.hold()

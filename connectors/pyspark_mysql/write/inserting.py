@@ -1,17 +1,25 @@
-"""Rows by INSERT, as most are written."""
+"""Rows sent to a table as they are: by INSERT, or by LOAD DATA LOCAL, which MySQL takes in faster.
+
+With LOCAL the server has no errors for rows, but warnings: it makes 127 of 300 in a TINYINT, and
+leaves a duplicate out. So rows that were not loaded without any are taken back and inserted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Protocol
 
 import pymysql
 
-from pyspark_mysql.server.client import Session
-from pyspark_mysql.server.failures import Kind, known
-from pyspark_mysql.write.chunks import Rows
+from pyspark_mysql.server.client import MySqlSession
+from pyspark_mysql.server.failures import FailureKind, failure_of, number
+from pyspark_mysql.server.literals import HEX_TEXT, identifier
+from pyspark_mysql.target.columns import TableColumn, named, unfilled
+from pyspark_mysql.write.chunks import EncodedRows
+from pyspark_mysql.write.plan import TableRows
 from pyspark_mysql.write.refusals import Refusals, RefusedRow, sent_in_halves
 from pyspark_mysql.write.statements import Frame
-from sparkonce.change import Names
+from sparkonce.change import Append
 
 ROOM = 1024
 """Bytes of a packet that are left for its header."""
@@ -20,15 +28,40 @@ STATEMENT = 64 * 1024
 """Bytes of rows in a statement. MySQL takes those that fit into its caches a third faster than
 those of a megabyte; MariaDB does not mind."""
 
+HERE = "sparkonce_chunk"
+NO_SUCH_COMMAND = 1047
+"""ProxySQL says so of LOAD DATA LOCAL; a node of Galera that left its cluster says so of all."""
 
-class Inserting:
-    """Sends rows in statements of a form.
+ENOUGH = 100
+"""Rows that tell what the others of an epoch may be like."""
 
-    Args:
-        session: of the server.
-        frame: the form.
-        refusals: of the epoch.
-        alone: gives the form for one row that leaves some columns alone; None if none is.
+
+class RowWriter(Protocol):
+    """A way to write rows, inside a transaction.
+
+    Attributes:
+        is_direct: whether rows are sent to the target itself, not gathered first.
+    """
+
+    is_direct: bool
+
+    def begin(self) -> None:
+        """What must be done in each transaction before the first rows."""
+
+    def write(self, rows: EncodedRows) -> None:
+        """Take these rows.
+
+        Raises:
+            RefusedRow: one is refused; the caller rolls all of it back.
+            pymysql.MySQLError: anything else.
+        """
+
+    def end(self) -> bool:
+        """Let what was taken take effect; whether the server took any row. Raises as `write`."""
+
+
+class InsertWriter:
+    """Sends rows in statements of one form; `alone` gives that of a row of which columns stay.
 
     Attributes:
         most: bytes of rows that a statement may have.
@@ -36,39 +69,39 @@ class Inserting:
         stored: whether the server took any row.
     """
 
+    is_direct = True
+
     def __init__(
         self,
-        session: Session,
+        session: MySqlSession,
         frame: Frame,
         refusals: Refusals,
-        alone: Callable[[Names], Frame] | None = None,
+        alone: Callable[..., Frame] | None = None,
     ) -> None:
         self.session, self.frame, self.refusals, self.alone = session, frame, refusals, alone
         self.most = session.live.packet - len(frame.head) - len(frame.tail) - ROOM
         self.changed, self.stored = 0, False
 
     def begin(self) -> None:
-        """See `Way.begin`."""
+        """See `RowWriter.begin`."""
 
-    def write(self, rows: Rows) -> None:
-        """See `Way.write`."""
+    def write(self, rows: EncodedRows) -> None:
+        """See `RowWriter.write`."""
         parts = filter(self._fits, rows.within(min(self.most, STATEMENT)))
         for row, error in sent_in_halves(parts, self._send):
             if not self._sent_alone(row):
                 self.refusals.by_server(row.literals(), error)
 
     def end(self) -> bool:
-        """See `Way.end`."""
+        """See `RowWriter.end`."""
         return self.stored
 
-    def _send(self, rows: Rows) -> None:
-        self._send_as(self.frame, rows)
-
-    def _send_as(self, frame: Frame, rows: Rows) -> None:
-        self.changed += self.session.change(b"".join([frame.head, rows.text, frame.tail]))
+    def _send(self, rows: EncodedRows, frame: Frame | None = None) -> None:
+        head, tail = frame or self.frame
+        self.changed += self.session.change(b"".join([head, rows.text, tail]))
         self.stored = True
 
-    def _sent_alone(self, row: Rows) -> bool:
+    def _sent_alone(self, row: EncodedRows) -> bool:
         """Send a row without the columns that are kept: what is stored may be no value of theirs.
 
         An ENUM may hold '', which the server does not take, not even from the column itself.
@@ -78,14 +111,14 @@ class Inserting:
         columns = zip(self.refusals.detail.columns, row.literals(), strict=False)
         nulls = tuple(name for name, literal in columns if literal == "NULL")
         try:
-            self._send_as(self.alone(nulls), row)
+            self._send(row, self.alone(left=nulls))
         except pymysql.MySQLError as error:
-            if known(error).kind is not Kind.ROW:
+            if failure_of(error).kind is not FailureKind.ROW:
                 raise
             return False
         return True
 
-    def _fits(self, rows: Rows) -> bool:
+    def _fits(self, rows: EncodedRows) -> bool:
         if len(rows.text) <= self.most:
             return True
         error = RefusedRow(
@@ -95,3 +128,94 @@ class Inserting:
         )
         self.refusals.refuse(rows.literals(), error)
         return False
+
+
+class LoadWriter(InsertWriter):
+    """Loads rows while they are new, and inserts the others.
+
+    Rows of a plan that only appends are all taken for new. Of others the first are inserted, and
+    the server's count says whether any was stored: a LOAD DATA that meets one keeps a shared lock
+    on it, by which two writers of the same keys would deadlock.
+    """
+
+    def __init__(
+        self,
+        session: MySqlSession,
+        frame: Frame,
+        refusals: Refusals,
+        alone: Callable[..., Frame] | None,
+        columns: Iterable[TableColumn],
+    ) -> None:
+        super().__init__(session, frame, refusals, alone)
+        detail = self.refusals.detail
+        self.sql = _load_statement(detail)
+        self.appends = self.sampled = self.all_new = isinstance(detail.change, Append)
+        # Of nulls in these columns MySQL makes zeros without a warning where there are triggers.
+        # An INSERT refuses them, or takes what a trigger puts in their place. (MariaDB warns.)
+        there = {} if self.session.live.mariadb else named(columns, detail.columns)
+        self.never_null = {n for n, c in there.items() if not c.nullable and n not in detail.key}
+
+    @staticmethod
+    def fits(session: MySqlSession, detail: TableRows, columns: list[TableColumn]) -> bool:
+        """Whether LOAD DATA does with rows what INSERT does.
+
+        It reads bits from characters, and puts a zero where neither the query nor a trigger has
+        filled a column.
+        """
+        has_bits = any(column.kind == "bit" for column in columns)
+        return session.live.loads and not has_bits and not unfilled(columns, detail.columns)
+
+    def write(self, rows: EncodedRows) -> None:
+        """See `RowWriter.write`."""
+        for part in rows.within(self.most if self.sampled else STATEMENT):
+            if self.all_new and self._loaded(part):
+                continue
+            before = self.changed
+            super().write(part)
+            if self.sampled:
+                # A keyed row that was not loaded may be stored already, and those behind it, too.
+                self.all_new = self.appends
+            elif len(part) >= ENOUGH:
+                self.sampled, self.all_new = True, self.changed - before == len(part)
+
+    def _loaded(self, rows: EncodedRows) -> bool:
+        """Whether all rows were loaded; else none was."""
+        lines = rows.lines
+        larger = len(rows.text) > self.most
+        # LOAD DATA can't read the hexadecimal form of a text. A row that is too large for a packet
+        # is inserted in vain, which names it or puts it aside.
+        if larger or self.never_null & rows.nulls or HEX_TEXT in bytes(lines):
+            return False
+        # So that these rows can be taken back alone: the chunks before them are in the transaction.
+        self.session.run(f"SAVEPOINT {HERE}")
+        try:
+            loaded = self.session.load(self.sql, lines)
+        except pymysql.MySQLError as error:
+            # Of these the transaction goes on, and an INSERT may do what LOAD DATA did not.
+            goes_on = failure_of(error).kind in (FailureKind.ROW, FailureKind.REFUSED)
+            if not goes_on and number(error) != NO_SUCH_COMMAND:
+                raise
+            loaded = -1
+        if loaded != len(rows):
+            self.session.run(f"ROLLBACK TO SAVEPOINT {HERE}")
+            return False
+        self.stored = True
+        return True
+
+
+def _load_statement(detail: TableRows) -> str:
+    """The statement that loads the text of a VALUES list."""
+    fields, sets = [], []
+    for place, name in enumerate(detail.columns):
+        field = identifier(name)
+        if detail.kinds[name] == "binary":  # X'00ff'
+            text = f"@sparkonce_{place}"
+            sets.append(f"{field} = UNHEX(SUBSTR({text}, 3, LENGTH({text}) - 3))")
+            field = text
+        fields.append(field)
+    return (
+        f"LOAD DATA LOCAL INFILE 'sparkonce' INTO TABLE {identifier(*detail.table)}"
+        " CHARACTER SET utf8mb4 FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY ''''"
+        " ESCAPED BY '' LINES STARTING BY '(' TERMINATED BY '),'"
+        f" ({', '.join(fields)})" + (f" SET {', '.join(sets)}" if sets else "")
+    )

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark_mysql.server import address
+from pyspark_mysql.target.coercions import CheckedColumns
 from pyspark_mysql.target.columns import kind_of
-from pyspark_mysql.target.shape import Shape
-from pyspark_mysql.write.statements import OWN
 from sparkonce import change, checks, codec
 from sparkonce.change import Append, Change, Delete, Increment, Names, Upsert
 from sparkonce.protocol import Plan
@@ -31,6 +30,8 @@ TIMESTAMPS = ("timestamp", "timestamp_ntz")
 SEQUENCES = ("tinyint", "smallint", "int", "bigint", "decimal", "date", *TIMESTAMPS)
 ADDABLE = re.compile(r"tinyint|smallint|int|bigint|decimal.*|float|double")
 PREFIX = "sparkonce_"
+OWN_COLUMNS = ("sparkonce_flag", "sparkonce_row")
+"""Columns of a temporary table besides those of the query: whether the row deletes; its number."""
 CELLS = 48_000
 """Values in a chunk: each is a transaction, which the server syncs to disk."""
 
@@ -48,7 +49,7 @@ class TableRows:
         aside: whether a task puts bad rows into chunks as such.
         schema: of the query, as Spark's DDL.
         overwrites: whether the table is emptied first.
-        shape: what tasks know of the table; None before the table was looked up.
+        checked: the columns of the table by which tasks check rows; None before it was looked up.
     """
 
     table: Names
@@ -59,12 +60,17 @@ class TableRows:
     aside: bool
     schema: str
     overwrites: bool = False
-    shape: Shape | None = None
+    checked: CheckedColumns | None = None
 
     @property
-    def shown(self) -> str:
+    def table_name(self) -> str:
         """The table, for messages."""
         return ".".join(self.table)
+
+    @property
+    def target(self) -> str:
+        """What names the target, for the ledger."""
+        return f"table:{self.table_name}"
 
     @property
     def mode(self) -> str:
@@ -92,9 +98,9 @@ class TableRows:
         return self.change.added if isinstance(self.change, Increment) else ()
 
     @property
-    def nulls(self) -> str:
-        """Whether an update writes a null, or keeps what is stored."""
-        return getattr(self.change, "nulls", "write")
+    def keeps_nulls(self) -> bool:
+        """Whether a null leaves what is stored."""
+        return isinstance(self.change, Upsert) and self.change.nulls == "keep"
 
     @property
     def makes_rows(self) -> bool:
@@ -139,7 +145,7 @@ def plan(options: Options, schema: pa.Schema) -> Plan[TableRows]:
         schema=spark_types.shown(schema),
     )
     return Plan(
-        target=target_of(rows),
+        target=rows.target,
         repeatable=isinstance(does, Upsert),
         columns=len(rows.columns),
         cells=CELLS,
@@ -150,13 +156,10 @@ def plan(options: Options, schema: pa.Schema) -> Plan[TableRows]:
     )
 
 
-def target_of(rows: TableRows) -> str:
-    """What names the target, for the ledger."""
-    return f"table:{rows.shown}"
-
-
 def overwriting(plan: Plan[TableRows], options: Options) -> Plan[TableRows]:
     """The plan that empties the table first, in the transaction that fills it.
+
+    Readers see the old rows until the new ones are all there.
 
     Raises:
         OptionError: there is no such transaction, or nothing is written.
@@ -177,12 +180,11 @@ def overwriting(plan: Plan[TableRows], options: Options) -> Plan[TableRows]:
 
 
 def _added(key: Names, schema: pa.Schema) -> Names:
+    def is_addable(field: pa.Field) -> bool:
+        return ADDABLE.fullmatch(kind_of(field)) is not None
+
     fields = [field for field in schema if field.name not in key]
-    return tuple(checks.require_addable(fields, _is_addable, "only numbers are added"))
-
-
-def _is_addable(field: pa.Field) -> bool:
-    return ADDABLE.fullmatch(kind_of(field)) is not None
+    return tuple(checks.require_addable(fields, is_addable, "only numbers are added"))
 
 
 def _of_names(table: Names, options: Options) -> Iterator[Contradiction]:
@@ -247,7 +249,7 @@ def _of_columns(does: Change, key: Names, kinds: Mapping[str, str]) -> Iterator[
     temporary = isinstance(does, Delete) or op or order
     for name in key if isinstance(does, Delete) else kinds:
         yield (
-            temporary and name != op and name.lower() in OWN,
+            temporary and name != op and name.lower() in OWN_COLUMNS,
             f"Column {name!r} has a name that the connector needs in its temporary table",
             "rows are numbered and flagged there",
             "rename it, in the query and in the table",

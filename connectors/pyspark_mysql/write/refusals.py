@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
+import pyarrow as pa
 import pymysql
 
-from pyspark_mysql.server.failures import Kind, known, message
-from pyspark_mysql.target.coercions import Coercion
-from pyspark_mysql.write.aside import Aside
-from pyspark_mysql.write.letters import of_literals
+from pyspark_mysql.server.failures import FailureKind, failure_of, message
+from pyspark_mysql.server.literals import value
+from pyspark_mysql.write.chunks import EncodedRows
 from pyspark_mysql.write.plan import TableRows
 from pyspark_mysql.write.statements import OTHER
 from sparkonce.errors import SparkonceError
 from sparkonce.exactly_once.bad_rows import OF_TASK
+from sparkonce.values import from_json, letters, spark_types
 from sparkonce.values.letters import Letter
+
+PutAside = Callable[[Letter, "int | None", str], None]
+"""Takes the letter of a row, the partition that it came in if that is known, and the reason in
+words that others share. Raises TooManyBadRows where more can't be stored than may go aside."""
+
+Rows = TypeVar("Rows", EncodedRows, range)
 
 
 class RefusedRow(SparkonceError):
@@ -25,34 +32,24 @@ class RefusedRow(SparkonceError):
 class Refusals:
     """What becomes of the rows of an epoch that can't be stored.
 
-    Args:
-        detail: of the manifest.
-        aside: takes them; None if one of them stops the epoch.
-        ambiguous: whether a row may be taken for a stored one that has another key.
+    All methods raise `RefusedRow` where there is no `put_aside`: it stops the epoch.
 
     Attributes:
+        ambiguous: whether a row may be taken for a stored one that has another key.
         partition: whose rows are applied now; None if they may come from several.
     """
 
-    def __init__(self, detail: TableRows, aside: Aside | None, *, ambiguous: bool) -> None:
-        self.detail, self.aside, self.ambiguous = detail, aside, ambiguous
+    def __init__(self, detail: TableRows, put_aside: PutAside | None, *, ambiguous: bool) -> None:
+        self.detail, self.put_aside, self.ambiguous = detail, put_aside, ambiguous
         self.partition: int | None = None
 
     def of_task(self, letter: Letter) -> None:
-        """Put a row aside that a task has refused.
-
-        Raises:
-            RefusedRow: rows do not go aside any more.
-        """
+        """Put a row aside that a task has refused."""
         todo = "set option onBadRow=deadLetter again"
         self._put_aside(RefusedRow(letter.reason, OF_TASK, todo), letter)
 
     def by_server(self, row: list[str], error: pymysql.MySQLError) -> None:
-        """Refuse a row, by its literals, that the server does not take.
-
-        Raises:
-            RefusedRow: it stops the epoch.
-        """
+        """Refuse a row, by its literals, that the server does not take."""
         if self.ambiguous and OTHER in str(error):
             refused = RefusedRow(
                 "it has another stored row's value in another unique key",
@@ -60,53 +57,40 @@ class Refusals:
                 "mend the row or the stored one, or drop the other unique key",
             )
         else:
-            refused = RefusedRow(message(error), *known(error)[1:])
+            refused = RefusedRow(message(error), *failure_of(error)[1:])
         self.refuse(row, refused)
 
-    def null(self, row: list[str], name: str, coercion: Coercion) -> None:
-        """Refuse a row, by its literals, for a null of which the server would make a value.
-
-        Raises:
-            RefusedRow: it stops the epoch.
-        """
-        what = f"column {name!r} can't be null"
-        self.refuse(row, RefusedRow(what, coercion.why, coercion.todo))
-
     def refuse(self, row: list[str], error: RefusedRow) -> None:
-        """Name a row by its key, or by all of it where it has none.
-
-        Raises:
-            RefusedRow: it stops the epoch.
-        """
+        """Refuse a row, by its literals; it is named by its key, or by all of it without one."""
         literals = dict(zip(self.detail.columns, row, strict=False))
         key = {name: literals[name] for name in self.detail.key} or literals
-        shown = ", ".join(f"{name}={_shortened(literal)}" for name, literal in key.items())
-        what = f"MySQL can't store the row with {shown}: {error.what}"
-        letter = of_literals(what, row, self.detail) if self.aside else None
+        named = ", ".join(f"{name}={_shortened(literal)}" for name, literal in key.items())
+        what = f"MySQL can't store the row with {named}: {error.what}"
+        letter = _letter(what, row, self.detail) if self.put_aside else None
         self._put_aside(RefusedRow(what, error.why, error.todo), letter)
 
     def _put_aside(self, error: RefusedRow, letter: Letter | None) -> None:
-        if self.aside is None or letter is None:
+        if self.put_aside is None or letter is None:
             raise error
-        self.aside.take(letter, self.partition, error.why)
+        self.put_aside(letter, self.partition, error.why)
 
 
-class Sliced(Protocol):
-    """Rows that can be cut between any two of them."""
-
-    def __len__(self) -> int:
-        """How many there are."""
-
-    def __getitem__(self, which: slice, /) -> Any:
-        """Some of them."""
-
-
-Part = TypeVar("Part", bound=Sliced)
+def _letter(reason: str, row: Sequence[str], detail: TableRows) -> Letter:
+    """The letter of a row by its literals, and a flag behind them if rows are folded."""
+    named = dict(zip(detail.columns, row, strict=False))
+    trees: dict[str, Any] = {name: value(literal) for name, literal in named.items()}
+    schema = spark_types.parse(detail.schema)
+    for field in schema:
+        if pa.types.is_nested(field.type) and isinstance(trees.get(field.name), str):
+            trees[field.name] = from_json.parse_tree(trees[field.name])
+    if detail.op:
+        trees[detail.op] = "d" if row[-1] == "1" else "u"
+    return letters.of_trees(reason, trees, schema, detail.key)
 
 
 def sent_in_halves(
-    parts: Iterable[Part], send: Callable[[Part], object]
-) -> Iterator[tuple[Part, pymysql.MySQLError]]:
+    parts: Iterable[Rows], send: Callable[[Rows], object]
+) -> Iterator[tuple[Rows, pymysql.MySQLError]]:
     """Send rows, part by part; what the server does not take of them, row by row.
 
     A part that is refused is sent again in halves, and these in halves, in their order.
@@ -121,7 +105,7 @@ def sent_in_halves(
             try:
                 send(rows)
             except pymysql.MySQLError as error:
-                if known(error).kind is not Kind.ROW:
+                if failure_of(error).kind is not FailureKind.ROW:
                     raise
                 middle = len(rows) // 2
                 if middle:
