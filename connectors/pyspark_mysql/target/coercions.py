@@ -110,7 +110,7 @@ def _of_texts(column: TableColumn, kind: str) -> Iterator[Coercion]:
 
 def _of_characters(column: TableColumn, kind: str) -> Iterator[Coercion]:
     changed = CHANGED.get(column.charset)
-    if changed and kind in ("string", "json"):
+    if changed and (kind == "string" or kind.startswith("json")):
         yield Coercion(
             lambda values: pc.match_substring_regex(
                 to_json(values) if pa.types.is_nested(values.type) else values, changed
