@@ -19,16 +19,15 @@ from sparkonce.option_values import boolean, choice, columns, integer
 from sparkonce.options import COMMON, Option
 from sparkonce.reading import READS
 
-_NAME = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
+_NAME = r"(?:`(?:[^`]|``)+`|[^`.]+)"
 
 
 def table_name(text: str) -> tuple[str, ...]:
     """Read option ``dbtable``: a table, or a database and a table."""
-    quoted = _NAME.pattern.replace("(", "(?:").replace("(?:?:", "(?:")
-    if not re.fullmatch(rf"(?:{quoted})(?:\.(?:{quoted}))?", text):
+    if not re.fullmatch(rf"{_NAME}(?:\.{_NAME})?", text):
         raise ValueError("orders, shop.orders, or `odd.name` between backticks")
-    parts = [match[1] or match[2] for match in _NAME.finditer(text)]
-    return tuple(name(part.replace("``", "`")) for part in parts)
+    parts = re.findall(_NAME, text)
+    return tuple(name(p[1:-1].replace("``", "`") if p[0] == "`" else p) for p in parts)
 
 
 def name(text: str) -> str:

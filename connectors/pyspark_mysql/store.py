@@ -64,7 +64,8 @@ class MySqlStore:
         """A step of the protocol, in whose errors `doing` says what was tried."""
         # Before the step's transaction: making a table, as all DDL, would commit it.
         with translated(doing):
-            self.tables.ensure()
+            if not self.tables.made:
+                self.tables.make()
             yield
 
     def examine(self) -> Iterator[Finding]:

@@ -88,11 +88,6 @@ class OwnTables:
         self.ledger, self.log = self.quoted
         self.made = False
 
-    def ensure(self) -> None:
-        """See `make`; once they are known to be there, nothing is asked."""
-        if not self.made:
-            self.make()
-
     def make(self) -> None:
         """Make them, unless they are there. This is no part of any transaction: DDL commits.
 

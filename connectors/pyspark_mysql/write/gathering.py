@@ -97,10 +97,7 @@ class GatheringWriter:
         return f"{into} SELECT {values} FROM {self.source}", update.removeprefix(f" AS {NEW}")
 
     def _create(self, *own: str) -> None:
-        """Make the tables anew, that of rows also with `own` definitions.
-
-        They live as long as the connection.
-        """
+        """Make the tables anew, that of rows also with `own` definitions."""
         # The sequence is compared as the query has it, not as stored, unless it is of the key.
         order = None if self.detail.order in self.detail.key else self.detail.order
         defined = [f"{FLAG} BOOLEAN"] if self.detail.folded else []
@@ -119,15 +116,13 @@ class GatheringWriter:
             self._make(self.numbered, f"{NUMBER}, {CAME} BIGINT NOT NULL, {GONE} BOOLEAN NOT NULL")
 
     def _make(self, table: str, definitions: str, select: str = "") -> None:
-        # The connection may have had an earlier epoch's. With TEMPORARY neither statement commits.
+        # They live as long as the connection, which may have had those of an earlier epoch. With
+        # TEMPORARY neither statement commits.
         self.session.run(f"DROP TEMPORARY TABLE IF EXISTS {table}")
         self.session.run(f"CREATE TEMPORARY TABLE {table} ({definitions}) ENGINE=InnoDB{select}")
 
     def _follow(self, statement: str, tail: str = "") -> None:
-        """Let the target follow all rows, some at a time.
-
-        The statement ends before WHERE, and `tail` stands behind the numbers.
-        """
+        """Let the target follow all rows, some at a time; between the two stands which ones."""
         ((last,),) = self.session.run(f"SELECT COALESCE(MAX({ROW}), 0) FROM {self.numbered}")
         timeout = float(self.session.options["timeout"])
 

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from sparkonce.checks import Contradiction
     from sparkonce.options import Options
 
-CHANGES: tuple[type[Change], ...] = (Append, Upsert, Increment, Delete)
-MODES = tuple(one.__name__.lower() for one in CHANGES)
+MODES = ("append", "upsert", "increment", "delete")
 EXACT_KEY = re.compile(
     r"boolean|tinyint|smallint|int|bigint|decimal.*|string|binary|date|timestamp.*|time|interval"
 )

@@ -88,10 +88,7 @@ def probes(detail: TableRows) -> list[str]:
     return [f"{kind} WHERE 1 = 0" for kind in kinds]
 
 
-def metadata_lock(detail: TableRows, others: Sequence[str]) -> str:
-    """One statement that finds no row; in a transaction it keeps all tables from being altered.
-
-    It only reads the `others`, which are quoted names.
-    """
+def metadata_lock(detail: TableRows, quoted_others: Sequence[str]) -> str:
+    """One statement that finds no row; in a transaction it keeps all tables from being altered."""
     last = probes(replace(detail, columns=detail.key or detail.columns))[-1]
-    return f"{last} AND EXISTS (SELECT 1 FROM {' CROSS JOIN '.join(others)} WHERE 1 = 0)"
+    return f"{last} AND EXISTS (SELECT 1 FROM {' CROSS JOIN '.join(quoted_others)} WHERE 1 = 0)"
