@@ -14,7 +14,7 @@ from elasticsearch import Elasticsearch
 from integration.support.epochs import DirectQuery, ElasticsearchQuery, MySqlQuery
 from pymysql.cursors import Cursor
 
-import pyspark_elasticsearch.journal.letterbox as of_elasticsearch
+import pyspark_elasticsearch.journal.dead_letters as of_elasticsearch
 import pyspark_mysql.journal.dead_letters as of_mysql
 import pyspark_redis.journal.dead_letters as of_redis
 from sparkonce.operate.cli import main
@@ -47,7 +47,7 @@ def elasticsearch_place(elastic: Elasticsearch, elasticsearch_url: str, index: s
     bad = {"onBadRow": "deadLetter", "deadLetter": f"{index}-bad", "maxBadRows": "100%"}
     query = ElasticsearchQuery(ROWS, url=elasticsearch_url, index=index, indexPrefix=index, **bad)
     prefix = ("-o", f"indexPrefix={index}")
-    return Place(query, elasticsearch_url, prefix, of_elasticsearch.Box)
+    return Place(query, elasticsearch_url, prefix, of_elasticsearch.LetterBox)
 
 
 @pytest.fixture

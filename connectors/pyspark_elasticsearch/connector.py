@@ -7,13 +7,12 @@ import pyarrow as pa
 from pyspark_elasticsearch.follow.feed import ElasticsearchFeed
 from pyspark_elasticsearch.journal.indices import OwnIndices
 from pyspark_elasticsearch.options import FOLLOWING, OPTIONS, READING
-from pyspark_elasticsearch.read import refusals
 from pyspark_elasticsearch.read.source import ElasticsearchSource, inferred
-from pyspark_elasticsearch.server.answers import Unread
-from pyspark_elasticsearch.server.client import Cluster
+from pyspark_elasticsearch.server import failures
+from pyspark_elasticsearch.server.client import Cluster, RawPageReader
 from pyspark_elasticsearch.store import ElasticsearchStore
+from pyspark_elasticsearch.write.chunks import ChunkEncoder
 from pyspark_elasticsearch.write.documents import Documents
-from pyspark_elasticsearch.write.encoder import ChunkEncoder
 from pyspark_elasticsearch.write.plan import overwriting, plan
 from sparkonce import checks
 from sparkonce.options import Options
@@ -67,5 +66,4 @@ class ElasticsearchConnector:
 
 
 def _read(options: Options) -> Cluster:
-    """The cluster for whoever only reads it."""
-    return Cluster(options, Unread, refusals.known)
+    return Cluster(options, RawPageReader, failures.classify_read)

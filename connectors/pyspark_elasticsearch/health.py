@@ -12,8 +12,7 @@ from pyspark_elasticsearch.write.preflight import require_fit_server, require_sa
 from sparkonce.errors import StoreRefused
 from sparkonce.health import Finding, clock, fit, risk, share
 
-FORBIDDEN = 403
-"""The status of what the user may not ask; the right ``monitor`` lets it ask all of this."""
+FORBIDDEN = 403  # the right ``monitor`` lets a user ask all of this
 
 
 def examine(cluster: Cluster, own: OwnIndices) -> Iterator[Finding]:

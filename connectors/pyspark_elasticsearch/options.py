@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pyspark_elasticsearch.read.names import places
+from pyspark_elasticsearch.read.fields import names
 from pyspark_elasticsearch.server import address
+from pyspark_elasticsearch.target.templates import index_name, plain_name
 from pyspark_elasticsearch.write.documents import MODES
-from pyspark_elasticsearch.write.names import index_name, plain_name
 from sparkonce.exactly_once.bad_rows import max_bad_rows
 from sparkonce.feeds import FOLLOWS, STARTS
 from sparkonce.option_values import boolean, choice, columns, integer, is_object, pattern
@@ -34,11 +34,7 @@ ACCESS = (
 
 
 def query(text: str) -> Any:
-    """Read option ``query``.
-
-    Raises:
-        ValueError: it is no object of JSON.
-    """
+    """Read option ``query``; `ValueError` if it is no object of JSON."""
     if not is_object(text):
         raise ValueError("a query as the cluster has it, a JSON object")
     found = json.loads(text)
@@ -145,7 +141,7 @@ READING = (
     Option(
         "index",
         "What is read: indices, aliases, data streams and patterns, `orders,logs-*`.",
-        places("#?/"),
+        names("#?/"),
         required=True,
     ),
     *WHICH,
@@ -165,7 +161,7 @@ FOLLOWING = (
         "index",
         "What is followed: indices, aliases, data streams and patterns, `orders,logs-*`. Indices"
         " that come to match it later are read from their beginning.",
-        places("#?/:", "names in this cluster"),
+        names("#?/:", "names in this cluster"),
         required=True,
     ),
     Option(

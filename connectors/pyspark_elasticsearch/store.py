@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pyspark_elasticsearch import health
-from pyspark_elasticsearch.journal import indices, letterbox
-from pyspark_elasticsearch.journal.log import Log, places
-from pyspark_elasticsearch.journal.records import Records
+from pyspark_elasticsearch.journal import dead_letters, indices
+from pyspark_elasticsearch.journal.log import StagingLog, places
+from pyspark_elasticsearch.journal.records import LedgerRecords
 from pyspark_elasticsearch.server.client import Cluster
-from pyspark_elasticsearch.target.naming import Naming
+from pyspark_elasticsearch.target.naming import IndexNames
 from pyspark_elasticsearch.write import preflight
 from pyspark_elasticsearch.write.delivery import Delivery, Means
 from pyspark_elasticsearch.write.documents import Documents
@@ -32,35 +32,25 @@ from sparkonce.protocol import (
     no_progress,
 )
 
-CHECKED_FOR = 60.0
-"""Seconds for which a check of cluster and target holds."""
+CHECKED_FOR = 60.0  # seconds for which a check of cluster and target holds
 
 
 class ElasticsearchStore:
-    """See `sparkonce.store.Store`.
-
-    Args:
-        cluster: sends each request once.
-        own: the connector's own indices.
-        options: of today, whatever a manifest says.
-    """
+    """See `sparkonce.store.Store`. Options are those of today, whatever a manifest says."""
 
     def __init__(
-        self,
-        cluster: Cluster,
-        own: indices.OwnIndices,
-        options: Mapping[str, Any],
+        self, cluster: Cluster, own: indices.OwnIndices, options: Mapping[str, Any]
     ) -> None:
         self.cluster, self.indices = cluster, own
-        self.records, self.log = Records(cluster, own), Log(cluster, own)
+        self.records, self.log = LedgerRecords(cluster, own), StagingLog(cluster, own)
         self.dead_letter: str | None = options["deadLetter"]
-        self._watch = preflight.Watch(cluster)
+        self._watch = preflight.TargetWatch(cluster)
         self._means = Means(
             cluster,
             self.records,
             self.log,
             self._watch,
-            Naming(self.records),
+            IndexNames(self.records),
             self.dead_letter,
             options["maxBadRows"],
         )
@@ -85,11 +75,11 @@ class ElasticsearchStore:
             indices.ensure(self.cluster, self.dead_letter, "dead_letter")
             preflight.require_safe_letters(self.cluster, self.dead_letter)
 
-    def letterboxes(self) -> list[letterbox.Box]:
+    def letterboxes(self) -> list[dead_letters.LetterBox]:
         """See `sparkonce.letterbox`."""
         if self.dead_letter is not None:
-            return [letterbox.Box(self.cluster, self.dead_letter)]
-        return list(letterbox.boxes(self.cluster))
+            return [dead_letters.LetterBox(self.cluster, self.dead_letter)]
+        return list(dead_letters.boxes(self.cluster))
 
     def examine(self) -> Iterator[Finding]:
         """See `sparkonce.health`."""

@@ -17,7 +17,7 @@ from integration.support.marks import slow_cases
 from integration.support.proxy import CUTS, Proxy
 from integration.support.servers.process import wait_until
 
-from pyspark_elasticsearch.journal.records import Records
+from pyspark_elasticsearch.journal.records import LedgerRecords
 from sparkonce.errors import StoreRefused, StoreUnreachable
 from sparkonce.protocol import Proposal, Record
 
@@ -114,16 +114,16 @@ def test_flood_stage_behind_a_decision_is_waited_for_and_then_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     query = counting(elasticsearch_url, counter_index, timeout="1")
-    decided = Records.decide
+    decided = LedgerRecords.decide
     shown: dict[str, Any] = {}
     query.sink.check()
 
-    def then_full(records: Records, decision: Proposal) -> Record:
+    def then_full(records: LedgerRecords, decision: Proposal) -> Record:
         found, shown["manifest"] = decided(records, decision), decision.manifest
         set_block(elastic, counter_index, FLOODED, True)
         return found
 
-    monkeypatch.setattr(Records, "decide", then_full)
+    monkeypatch.setattr(LedgerRecords, "decide", then_full)
     with pytest.raises(StoreRefused, match=r"not within 1 s.*flood.*free disk space"):
         query.run(0, ones(range(5)))
     query.restart(timeout="20")

@@ -16,7 +16,7 @@ from integration.support.epochs import ElasticsearchQuery
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from pyspark_elasticsearch.write.delivery import visibility
+from pyspark_elasticsearch.target import aliases
 from sparkonce.errors import OptionError, StoreRefused, UnreadLost
 from sparkonce.feeds import Position
 
@@ -74,14 +74,14 @@ def test_what_a_sink_shows_comes_whole_and_once_whenever_one_looks(
     query, other = into("orders", "visible"), into("others", "other")
     reader = Reader(elasticsearch_url, f"{index}-visible")
     late = Reader(elasticsearch_url, f"{index}-visible", startingPosition="latest")
-    show = visibility.show
+    show = aliases.show
 
     def showing(*given: Any) -> None:
         reader.look()
         show(*given)
         reader.look()
 
-    monkeypatch.setattr(visibility, "show", showing)
+    monkeypatch.setattr(aliases, "show", showing)
     for epoch in range(4):
         other.run(epoch, [{"n": -1}] * 20)
         query.run(epoch, rows(epoch))

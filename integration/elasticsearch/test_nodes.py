@@ -23,7 +23,7 @@ from integration.support.servers.process import wait_until
 
 from pyspark_elasticsearch.connector import ElasticsearchConnector
 from pyspark_elasticsearch.follow.feed import ElasticsearchFeed
-from pyspark_elasticsearch.journal.log import Found, Place
+from pyspark_elasticsearch.journal.log import ChunkPlace, StagedChunk
 from sparkonce import options
 from sparkonce.errors import BadRow, RowRefused, StoreUnreachable
 from sparkonce.feeds import Position
@@ -158,7 +158,7 @@ def test_node_that_is_lost_with_what_it_acknowledged_to_nobody(
         assert home_of_primary(client) == "two"
     log = query.sink.store.log
 
-    def fetch(place: Place) -> Found:
+    def fetch(place: ChunkPlace) -> StagedChunk:
         """The chunk; what comes next is its bulk, which can't be done while a node is frozen."""
         del log.fetch
         found = log.fetch(place)

@@ -12,7 +12,7 @@ from integration.support.documents import documents
 from integration.support.epochs import ElasticsearchQuery
 from integration.support.marks import slow_cases
 
-from pyspark_elasticsearch.target import replacing
+from pyspark_elasticsearch.target import aliases
 from sparkonce.errors import BatchOvertaken, OptionError
 from sparkonce.operate.admin import Admin
 
@@ -80,7 +80,7 @@ def test_what_dies_on_the_way_is_finished(
     step: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    take_over = replacing.take_over
+    take_over = aliases.take_over
 
     def dies(*given: object) -> None:
         if step == "after":
@@ -88,7 +88,7 @@ def test_what_dies_on_the_way_is_finished(
         raise ZeroDivisionError("the driver dies")
 
     receipts = query.stage(0, rows(NEW))
-    monkeypatch.setattr(replacing, "take_over" if step == "after" else step, dies)
+    monkeypatch.setattr(aliases, "take_over" if step == "after" else step, dies)
     with pytest.raises(ZeroDivisionError):
         query.commit(0, receipts)
     if step != "after":
@@ -110,7 +110,7 @@ def test_one_that_comes_after_a_later_one_replaces_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     receipts = query.stage(0, rows(OLD))
-    monkeypatch.setattr(replacing, step, lambda *_: 1 / 0)
+    monkeypatch.setattr(aliases, step, lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         query.commit(0, receipts)
     monkeypatch.undo()

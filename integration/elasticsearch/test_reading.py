@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from pyspark_elasticsearch.read import pages
-from pyspark_elasticsearch.read.documents import Shape
+from pyspark_elasticsearch.read.documents import FieldTraits
 from pyspark_elasticsearch.read.pages import Slice
 from pyspark_elasticsearch.read.source import ElasticsearchSource
 from sparkonce.errors import (
@@ -722,7 +722,7 @@ def test_a_page_that_takes_too_long_is_ended_and_names_the_option(
     made = source(elasticsearch_url, index, timeout="0.3")
     point = pages.opened(made.cluster, index, "1m")
     with pytest.raises(StoreRefused, match="raise option timeout"):
-        [*made.read(Slice(point, 0, 1, {"query": json.loads(SLOW)}, Shape(), 1000))]
+        [*made.read(Slice(point, 0, 1, {"query": json.loads(SLOW)}, FieldTraits(), 1000))]
     end = time.monotonic() + 10
     while any(LOOP in one for one in searches(elastic)):
         assert time.monotonic() < end, "the search runs on"

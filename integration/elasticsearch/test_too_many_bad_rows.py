@@ -13,7 +13,7 @@ from integration.support.elasticsearch_decisions import decide
 from integration.support.epochs import ElasticsearchQuery
 from integration.support.marks import slow_cases
 
-from pyspark_elasticsearch.journal.records import Records
+from pyspark_elasticsearch.journal.records import LedgerRecords
 from sparkonce.errors import BadRow, RowRefused, StoreUnreachable
 
 OWN = {"id": {"type": "long"}, "sparkonce": {"type": "object", "enabled": False}}
@@ -213,16 +213,18 @@ def test_bad_rows_are_told_though_the_answer_to_the_last_note_is_lost(
 ) -> None:
     words(elastic, index)
     query = into(elasticsearch_url, index, bad_index, "upsert")
-    advance, lost = Records.advance, []
+    advance, lost = LedgerRecords.advance, []
 
-    def loses(records: Records, name: str, token: str, applied: int, **how: bool) -> int | None:
+    def loses(
+        records: LedgerRecords, name: str, token: str, applied: int, **how: bool
+    ) -> int | None:
         reached = advance(records, name, token, applied, **how)
         if applied and not lost:
             lost.append(applied)
             raise StoreUnreachable("no answer")
         return reached
 
-    monkeypatch.setattr(Records, "advance", loses)
+    monkeypatch.setattr(LedgerRecords, "advance", loses)
     with caplog.at_level(logging.WARNING, "sparkonce"):
         assert query.run(0, [{"id": 1, "n": 1}, {"id": 2, "n": 1000}]).totals.aside == 1
     assert lost

@@ -101,7 +101,7 @@ def test_epoch_that_took_long_is_shown_by_whoever_comes_after_a_driver_that_died
 
     with monkeypatch.context() as patched:
         patched.setattr("pyspark_elasticsearch.write.delivery.MARK_EVERY", 0.0)
-        patched.setattr("pyspark_elasticsearch.target.visibility.show", dies)
+        patched.setattr("pyspark_elasticsearch.target.aliases.show", dies)
         with pytest.raises(KeyboardInterrupt):
             query.run(0, rows(0))
     query.restart()

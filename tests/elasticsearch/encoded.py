@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from pyspark_elasticsearch.connector import ElasticsearchConnector
 from pyspark_elasticsearch.server.bulk import operations
-from pyspark_elasticsearch.write.chunks import unpacked
-from pyspark_elasticsearch.write.encoder import ChunkEncoder
+from pyspark_elasticsearch.write.chunks import ChunkEncoder, unpacked
 from sparkonce import options
 
 ROWS = pa.schema([("k", pa.string()), ("j", pa.string()), ("n", pa.int64())])

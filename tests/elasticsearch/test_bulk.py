@@ -10,7 +10,7 @@ from elasticsearch import SerializationError
 from tests.answering import Say
 
 from pyspark_elasticsearch.server import bulk
-from pyspark_elasticsearch.server.answers import AllDone, Answers
+from pyspark_elasticsearch.server.client import AllDone, AnswerReader
 from pyspark_elasticsearch.server.failures import of_answer
 from sparkonce.errors import StoreRefused, StoreUnreachable
 
@@ -23,7 +23,7 @@ def text(*items: dict[str, Any]) -> bytes:
 
 
 def is_read_at_once(said: bytes) -> bool:
-    return isinstance(Answers().loads(said)["items"], AllDone)
+    return isinstance(AnswerReader().loads(said)["items"], AllDone)
 
 
 def sent(say: Say, said: bytes, count: int, **more: Any) -> list[bulk.Item]:
@@ -67,7 +67,7 @@ def test_only_what_was_done_is_read_at_once(kind: str) -> None:
     ],
 )
 def test_answer_that_says_more_is_read_as_json(said: bytes) -> None:
-    assert Answers().loads(said) == json.loads(said)
+    assert AnswerReader().loads(said) == json.loads(said)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_answer_that_says_more_is_read_as_json(said: bytes) -> None:
 )
 def test_answer_that_is_no_json_is_no_answer(say: Say, said: bytes) -> None:
     with pytest.raises(SerializationError):
-        Answers().loads(said)
+        AnswerReader().loads(said)
     with pytest.raises(StoreUnreachable):
         sent(say, said, 1)
 
@@ -105,7 +105,7 @@ def test_one_item_that_was_not_done_is_found_among_a_thousand(
 
 def test_items_that_tell_their_index_are_done_too(say: Say) -> None:
     found = sent(say, text({"create": {"_index": "logs-1", "status": 201}}), 1)
-    assert [one.place for one in found] == ["logs-1"]
+    assert [one.index_name for one in found] == ["logs-1"]
     assert bulk.all_done(found)
 
 

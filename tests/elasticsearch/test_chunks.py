@@ -12,8 +12,8 @@ from tests.elasticsearch.encoded import batch, encoder, sent
 
 from pyspark_elasticsearch.server.bulk import operations
 from pyspark_elasticsearch.write.chunks import chunk_name, packed, unpacked
+from pyspark_elasticsearch.write.chunks import letter as of_lines
 from pyspark_elasticsearch.write.documents import MODES, script
-from pyspark_elasticsearch.write.letters import of_lines
 from sparkonce.errors import BadRow
 from sparkonce.values import letters
 

@@ -11,16 +11,22 @@ from tests.answering import Say
 
 from pyspark_elasticsearch.connector import ElasticsearchConnector
 from pyspark_elasticsearch.journal.indices import OwnIndices
-from pyspark_elasticsearch.journal.log import Log, Place
-from pyspark_elasticsearch.journal.records import Records
+from pyspark_elasticsearch.journal.log import ChunkPlace, StagingLog
+from pyspark_elasticsearch.journal.records import LedgerRecords
 from pyspark_elasticsearch.server.client import Cluster
-from pyspark_elasticsearch.server.failures import BY_STATUS, BY_TYPE, Kind, known, of_answer
+from pyspark_elasticsearch.server.failures import (
+    BY_STATUS,
+    BY_TYPE,
+    FailureKind,
+    classify,
+    of_answer,
+)
+from pyspark_elasticsearch.target import aliases
 from pyspark_elasticsearch.target import lookup as targets
-from pyspark_elasticsearch.target import visibility
-from pyspark_elasticsearch.target.streams import Resender
+from pyspark_elasticsearch.target.placement import StreamResender
 from pyspark_elasticsearch.write import preflight
 from sparkonce import options
-from sparkonce.errors import StoreError, StoreRefused, StoreUnreachable
+from sparkonce.errors import RecordDamaged, StoreError, StoreRefused, StoreUnreachable
 
 STATUSES = sorted({*BY_STATUS, 400, 406, 418, 500, 501})
 
@@ -28,7 +34,7 @@ STATUSES = sorted({*BY_STATUS, 400, 406, 418, 500, 501})
 @pytest.mark.parametrize("status", STATUSES)
 def test_status_says_what_why_and_what_to_do(status: int) -> None:
     error = of_answer(status, {"type": "x_exception", "reason": "words"}, "doing this")
-    passing = known(status, None).kind in (Kind.LOST, Kind.PASSING)
+    passing = classify(status, None).kind in (FailureKind.LOST, FailureKind.PASSING)
     assert isinstance(error, StoreUnreachable if passing else StoreRefused)
     assert f"while doing this: {status} x_exception: words" in error.what
     assert error.why
@@ -37,44 +43,49 @@ def test_status_says_what_why_and_what_to_do(status: int) -> None:
 
 @pytest.mark.parametrize("name", BY_TYPE)
 def test_type_is_known_whatever_the_status(name: str) -> None:
-    assert known(400, {"type": name}) is BY_TYPE[name]
+    assert classify(400, {"type": name}) is BY_TYPE[name]
     assert BY_TYPE[name].why
     assert BY_TYPE[name].todo
 
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_block_that_passes_is_waited_for(status: int) -> None:
-    assert known(status, {"type": "cluster_block_exception"}).kind is Kind.PASSING
+    assert classify(status, {"type": "cluster_block_exception"}).kind is FailureKind.PASSING
     of_cluster = {"type": "cluster_block_exception", "reason": "blocked by: [FORBIDDEN/6/...]"}
-    assert known(403, of_cluster).kind is Kind.REFUSED
+    assert classify(403, of_cluster).kind is FailureKind.REFUSED
 
 
 @pytest.mark.parametrize("status", [429, 403])
 def test_block_of_one_index_is_told_from_a_full_disk(status: int) -> None:
     of_index = {"type": "cluster_block_exception", "reason": "index [x] blocked by: [.../8/...]"}
-    assert known(status, of_index).kind is (Kind.PASSING if status == 429 else Kind.INDEX)
+    assert classify(status, of_index).kind is (
+        FailureKind.PASSING if status == 429 else FailureKind.INDEX
+    )
 
 
 def test_wrong_password_is_told_from_a_missing_right() -> None:
-    wrong, right = (known(status, {"type": "security_exception"}) for status in (401, 403))
+    wrong, right = (classify(status, {"type": "security_exception"}) for status in (401, 403))
     assert "credentials" in wrong.why
     assert "right" in right.why
 
 
 def test_unknown_answer_of_a_server_that_fails_inside_is_no_refusal() -> None:
-    assert known(500, {"type": "null_pointer_exception"}).kind is Kind.LOST
-    assert known(400, {"type": "new_exception"}).kind is Kind.REFUSED
+    assert classify(500, {"type": "null_pointer_exception"}).kind is FailureKind.LOST
+    assert classify(400, {"type": "new_exception"}).kind is FailureKind.REFUSED
 
 
 def test_mapping_that_is_not_extended_in_time_is_no_fault_of_the_row() -> None:
     late = {"type": "mapper_exception", "reason": "timed out while waiting for a dynamic mapping"}
-    assert known(500, late).kind is Kind.PASSING
-    assert known(400, late).kind is Kind.ROW
+    assert classify(500, late).kind is FailureKind.PASSING
+    assert classify(400, late).kind is FailureKind.ROW
 
 
 def test_full_shard_is_no_fault_of_the_row() -> None:
     reason = "Number of documents in shard [x][0] exceeds the limit of [2147483519] documents"
-    assert known(400, {"type": "illegal_argument_exception", "reason": reason}).kind is Kind.REFUSED
+    assert (
+        classify(400, {"type": "illegal_argument_exception", "reason": reason}).kind
+        is FailureKind.REFUSED
+    )
 
 
 def version(number: str) -> dict[str, Any]:
@@ -200,44 +211,52 @@ UNCOMPILED = {"type": "general_script_exception", "reason": "Failed to compile",
 @pytest.mark.parametrize(
     ("cause", "kind"),
     [
-        ({"type": "script_exception", "reason": "runtime error"}, Kind.ROW),
-        ({"type": "script_exception", "reason": "compile error"}, Kind.REFUSED),
-        (UNCOMPILED, Kind.PASSING),
-        ({"type": "illegal_argument_exception", "reason": "cannot execute [x]"}, Kind.REFUSED),
-        (None, Kind.REFUSED),
+        ({"type": "script_exception", "reason": "runtime error"}, FailureKind.ROW),
+        ({"type": "script_exception", "reason": "compile error"}, FailureKind.REFUSED),
+        (UNCOMPILED, FailureKind.PASSING),
+        (
+            {"type": "illegal_argument_exception", "reason": "cannot execute [x]"},
+            FailureKind.REFUSED,
+        ),
+        (None, FailureKind.REFUSED),
     ],
 )
-def test_script_that_did_not_run_says_nothing_of_the_row(cause: Any, kind: Kind) -> None:
+def test_script_that_did_not_run_says_nothing_of_the_row(cause: Any, kind: FailureKind) -> None:
     """The server tells all of them by the same type; a row would be put aside for good."""
-    assert known(400, {**FAILED, "caused_by": cause}).kind is kind
+    assert classify(400, {**FAILED, "caused_by": cause}).kind is kind
 
 
 @pytest.mark.parametrize(
     ("reason", "kind"),
     [
-        ("no enrich index exists for policy with name [p]", Kind.REFUSED),
-        ("no write index is defined for alias [x]. The write index may be ...", Kind.REFUSED),
-        ("Number of documents in shard [x] exceeds the limit of [5]", Kind.REFUSED),
-        ("mapper [n] cannot be changed from type [long] to [text]", Kind.ROW),
-        ("Document contains at least one immense term in field=...", Kind.ROW),
-        ("field [x] doesn't exist", Kind.ROW),
+        ("no enrich index exists for policy with name [p]", FailureKind.REFUSED),
+        (
+            "no write index is defined for alias [x]. The write index may be ...",
+            FailureKind.REFUSED,
+        ),
+        ("Number of documents in shard [x] exceeds the limit of [5]", FailureKind.REFUSED),
+        ("mapper [n] cannot be changed from type [long] to [text]", FailureKind.ROW),
+        ("Document contains at least one immense term in field=...", FailureKind.ROW),
+        ("field [x] doesn't exist", FailureKind.ROW),
     ],
 )
-def test_illegal_argument_is_told_by_its_words(reason: str, kind: Kind) -> None:
+def test_illegal_argument_is_told_by_its_words(reason: str, kind: FailureKind) -> None:
     error = {"type": "illegal_argument_exception", "reason": reason}
-    assert known(400, error).kind is kind
+    assert classify(400, error).kind is kind
 
 
 OWN = "own"
-PLACE = Place("sink", "attempt", 0, 1, 2)
+PLACE = ChunkPlace("sink", "attempt", 0, 1, 2)
 ASKED: dict[str, Callable[[Cluster, OwnIndices], object]] = {
-    "ledger": lambda cluster, own: Records(cluster, own).read("sink"),
-    "look": lambda cluster, own: Log(cluster, own).missing([PLACE]),
-    "chunk": lambda cluster, own: Log(cluster, own).fetch(PLACE),
-    "list": lambda cluster, own: Log(cluster, own).attempts("sink", fresh=False),
+    "ledger": lambda cluster, own: LedgerRecords(cluster, own).read("sink"),
+    "look": lambda cluster, own: StagingLog(cluster, own).missing([PLACE]),
+    "chunk": lambda cluster, own: StagingLog(cluster, own).fetch(PLACE),
+    "list": lambda cluster, own: StagingLog(cluster, own).attempts("sink", fresh=False),
     "server": lambda cluster, _: preflight.require_fit_server(cluster),
     "target": lambda cluster, _: targets.resolve(cluster, "x", appends=True),
-    "stream": lambda cluster, _: Resender(cluster, "x", "x").send([b'{"create":{"_id":"1"}}'], len),
+    "stream": lambda cluster, _: StreamResender(cluster, "x", "x").send(
+        [b'{"create":{"_id":"1"}}'], len
+    ),
 }
 
 
@@ -251,7 +270,7 @@ def test_200_that_is_no_answer_is_an_error_that_says_so(say: Say, step: str, bod
 
 def test_200_for_a_ledger_that_nobody_wrote_is_no_success(say: Say) -> None:
     cluster = say(200, {"_source": {}, "_seq_no": 1, "_primary_term": 1})
-    records = Records(cluster, OwnIndices(cluster, OWN))
+    records = LedgerRecords(cluster, OwnIndices(cluster, OWN))
     with pytest.raises(StoreUnreachable, match=r"not Elasticsearch: an answer without 'result'"):
         records.draw("x")
 
@@ -267,4 +286,11 @@ def test_404_of_a_proxy_is_not_taken_for_one_of_the_cluster(say: Say, step: str)
 def test_alias_that_not_all_nodes_took_is_moved_again(say: Say) -> None:
     cluster = say(200, {"acknowledged": False})
     with pytest.raises(StoreUnreachable, match="did not take alias seen in time"):
-        visibility._point(cluster, "seen", "x", {})
+        aliases._filter(cluster, "seen", "x", {})
+
+
+def test_damaged_verdict_is_named_by_its_own_id(say: Say) -> None:
+    docs = [{"found": True, "_source": {"rows": 1}}, {"found": True, "_source": {}}]
+    cluster = say(200, {"docs": docs})
+    with pytest.raises(RecordDamaged, match=r"sink/attempt/1/verdict"):
+        StagingLog(cluster, OwnIndices(cluster, OWN)).aside([PLACE, PLACE._replace(seq=1)])

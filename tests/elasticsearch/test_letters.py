@@ -11,8 +11,8 @@ import pytest
 from tests.elasticsearch.encoded import batch, encoder
 
 from pyspark_elasticsearch.server.bulk import operations
+from pyspark_elasticsearch.write.chunks import letter as of_lines
 from pyspark_elasticsearch.write.chunks import unpacked
-from pyspark_elasticsearch.write.letters import of_lines
 from sparkonce.errors import BadRow
 
 ASIDE = {"onBadRow": "deadLetter", "deadLetter": "bad"}

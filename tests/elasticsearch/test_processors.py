@@ -9,7 +9,7 @@ import pytest
 from tests.elasticsearch.stored import APPENDED
 
 from pyspark_elasticsearch.target import pipelines
-from pyspark_elasticsearch.target.processors import ADDRESS
+from pyspark_elasticsearch.target.pipelines import ADDRESS
 from sparkonce.errors import OptionError, StoreRefused
 
 HARMLESS: list[dict[str, Any]] = [

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pytest
 
 from pyspark_elasticsearch.read import documents
-from pyspark_elasticsearch.read.described import natural
-from pyspark_elasticsearch.read.documents import Shape
-from pyspark_elasticsearch.read.hits import Reader
+from pyspark_elasticsearch.read.documents import FieldTraits
+from pyspark_elasticsearch.read.fields import natural
+from pyspark_elasticsearch.read.pages import PageReader
 from sparkonce.errors import ValueUnreadable
 
 NOON = datetime(2026, 1, 2, 12, 30, tzinfo=timezone.utc)
-SHAPE = Shape(
+SHAPE = FieldTraits(
     any_json=("any",),
     kinds={"v": "double", "v.b": "double"},
     vectors={"bytes": {2}, "floats": ()},
@@ -46,7 +46,7 @@ def body(*sources: dict[str, Any]) -> bytes:
 
 
 def read(kind: pa.DataType, *values: Any, name: str = "v") -> list[Any]:
-    page = Reader(pa.schema([(name, kind)]), SHAPE).page(body(*({name: one} for one in values)))
+    page = PageReader(pa.schema([(name, kind)]), SHAPE).page(body(*({name: one} for one in values)))
     assert (page.hits, page.last, page.point) == (len(values), [len(values) + 6], "p")
     found: list[Any] = page.rows.column(0).to_pylist()
     return found
@@ -109,7 +109,7 @@ def test_both_ways_of_reading_give_the_same(kind: pa.DataType, values: list[Any]
     """Where Arrow alone reads a page, and where the values are looked at one by one."""
     schema = pa.schema([("v", kind)])
     page = body(*({"v": one} for one in values))
-    reader = Reader(schema, SHAPE)
+    reader = PageReader(schema, SHAPE)
     one_by_one = documents.page(page, schema, SHAPE)
     assert reader._page(page, reader._plans[0]).rows.equals(one_by_one.rows)
 
@@ -133,7 +133,7 @@ def test_a_dot_in_a_name_leads_into_an_object() -> None:
         {"a": {"b": 1, "c.d": 2}, "m": {"n": 3}},
         {"a": {"b": 1}, "a.c": {"d": 2}, "m.n": 3},
     )
-    found = Reader(schema, SHAPE).page(page).rows.to_pylist()
+    found = PageReader(schema, SHAPE).page(page).rows.to_pylist()
     assert found == [{"a": {"b": 1, "c": {"d": 2}}, "m.n": 3}] * 3
 
 
@@ -145,7 +145,7 @@ def test_a_field_that_may_hold_anything_is_its_json() -> None:
 
 def test_the_id_and_the_index_are_columns_too() -> None:
     schema = pa.schema([("_id", pa.string()), ("v", pa.int64()), ("_index", pa.string())])
-    page = Reader(schema, SHAPE).page(body({"v": 1}, {"v": "2"}))
+    page = PageReader(schema, SHAPE).page(body({"v": 1}, {"v": "2"}))
     assert page.rows.to_pylist()[1] == {"_id": "d1", "v": 2, "_index": "i"}
 
 
@@ -215,7 +215,7 @@ def test_a_value_is_checked_whatever_it_is_inside_of(
     kind: pa.DataType, stored: Any, said: str, nesting: str
 ) -> None:
     column, document = NESTINGS[nesting]
-    reader = Reader(pa.schema([column(kind)]), SHAPE)
+    reader = PageReader(pa.schema([column(kind)]), SHAPE)
     with pytest.raises(ValueUnreadable, match="document 'd1' in index i") as told:
         reader.page(body({}, document(stored)))
     assert said in str(told.value)
@@ -240,7 +240,7 @@ def test_vectors_are_numbers_or_the_hexadecimal_form_of_their_bytes() -> None:
 def test_a_float_is_the_nearest_one_as_in_the_index(other: dict[str, Any]) -> None:
     """Whatever else is in its page."""
     page = body({"v": 2**53 + 1}, {"v": 1, **other})
-    found = Reader(pa.schema([("v", pa.float64())]), SHAPE).page(page).rows
+    found = PageReader(pa.schema([("v", pa.float64())]), SHAPE).page(page).rows
     assert found.column(0).to_pylist() == [2.0**53, 1.0]
 
 
@@ -248,9 +248,9 @@ def test_a_member_that_is_there_twice_is_an_array() -> None:
     """As in the index."""
     page = body({"a.b": "v", "a": {"b": "w"}})
     with pytest.raises(ValueUnreadable, match="there twice"):
-        Reader(pa.schema([("a", pa.struct([("b", pa.string())]))]), SHAPE).page(page)
+        PageReader(pa.schema([("a", pa.struct([("b", pa.string())]))]), SHAPE).page(page)
     many = pa.struct([("b", pa.list_(pa.string()))])
-    found = Reader(pa.schema([("a", many)]), SHAPE).page(page).rows
+    found = PageReader(pa.schema([("a", many)]), SHAPE).page(page).rows
     assert found.to_pylist() == [{"a": {"b": ["v", "w"]}}]
 
 
@@ -258,20 +258,20 @@ def test_a_member_that_is_there_twice_is_an_array() -> None:
 def test_names_with_dots_are_seen_whatever_else_they_have(name: str) -> None:
     inner = pa.struct([(name[2:], pa.int64())])
     page = body({name: 1, "t": 'a. b", ":'})
-    found = Reader(pa.schema([("a", inner), ("t", pa.string())]), SHAPE).page(page).rows
+    found = PageReader(pa.schema([("a", inner), ("t", pa.string())]), SHAPE).page(page).rows
     assert found.column(0).to_pylist() == [{name[2:]: 1}]
 
 
 def test_json_that_is_deeper_than_python_reads_is_told() -> None:
     page = body({"any": "@"}).replace(b'"@"', b"[" * 1_000_000 + b"]" * 1_000_000)
     with pytest.raises(ValueUnreadable, match="page of documents"):
-        Reader(pa.schema([("any", pa.string())]), SHAPE).page(page)
+        PageReader(pa.schema([("any", pa.string())]), SHAPE).page(page)
 
 
 def test_json_may_be_as_deep_as_the_cluster_takes_it() -> None:
     deep = '{"a":[' * 400 + "1.10" + "]}" * 400
     page = body({"any": "@"}).replace(b'"@"', deep.encode())
-    found = Reader(pa.schema([("any", pa.string())]), SHAPE).page(page).rows
+    found = PageReader(pa.schema([("any", pa.string())]), SHAPE).page(page).rows
     assert found.column(0).to_pylist() == [deep]
 
 
@@ -283,7 +283,7 @@ def test_an_empty_text_is_false_as_in_the_index() -> None:
 def test_a_number_out_of_range_is_no_infinity(kind: pa.DataType) -> None:
     page = body({"v": "@"}).replace(b'"@"', b"1e400")
     with pytest.raises(ValueUnreadable, match="1e400"):
-        Reader(pa.schema([("v", kind)]), SHAPE).page(page)
+        PageReader(pa.schema([("v", kind)]), SHAPE).page(page)
 
 
 MAPPED: list[tuple[dict[str, Any], pa.DataType]] = [
@@ -306,5 +306,5 @@ def test_a_field_has_the_type_that_loses_nothing(
 
 
 def test_a_page_without_hits_ends_a_slice() -> None:
-    page = Reader(pa.schema([("v", pa.int64())]), SHAPE).page(body())
+    page = PageReader(pa.schema([("v", pa.int64())]), SHAPE).page(body())
     assert (page.hits, page.rows.num_rows) == (0, 0)

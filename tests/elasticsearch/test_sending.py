@@ -12,10 +12,10 @@ import pytest
 from tests.elasticsearch.stored import APPENDED
 
 from pyspark_elasticsearch.journal import dead_letters
-from pyspark_elasticsearch.journal.dead_letters import Addressed, Verdict
+from pyspark_elasticsearch.journal.dead_letters import DocumentLetter, DocumentVerdict
 from pyspark_elasticsearch.journal.records import Destination
 from pyspark_elasticsearch.server.client import Answer
-from pyspark_elasticsearch.write.sending import Refusal, Sender
+from pyspark_elasticsearch.write.sending import RefusedDocument, Sender
 from sparkonce import codec
 from sparkonce.change import Append, Delete, Increment, Update, Upsert
 from sparkonce.errors import StoreRefused
@@ -68,7 +68,7 @@ def sender(cluster: Cluster, mode: str, drawn: int = 0, fresh: float = 0.0, **of
     return Sender(cluster, Records(drawn), manifest, documents, to, fresh)  # type: ignore[arg-type]
 
 
-def send(cluster: Cluster, mode: str, **given: Any) -> list[Refusal]:
+def send(cluster: Cluster, mode: str, **given: Any) -> list[RefusedDocument]:
     lines = b'{"index":{}}\n{}\n' * len(cluster.items)
     return sender(cluster, mode, **given).send(lines, len(cluster.items))
 
@@ -117,7 +117,7 @@ def test_version_beyond_counter_and_clock_is_not_taken_for_a_later_decision(
 
 
 def test_letter_that_is_not_known_to_be_there_is_no_letter_written() -> None:
-    letter = {"a": Addressed(Verdict("x", "1", "words"), Letter("words", "{}"))}
+    letter = {"a": DocumentLetter(DocumentVerdict("x", "1", "words"), Letter("words", "{}"))}
     dead_letters.write(Cluster((409, CONFLICT)), "bad", {}, letter)  # type: ignore[arg-type]
     with pytest.raises(StoreRefused, match=r"409 new_exception: words"):
         dead_letters.write(Cluster((409, UNKNOWN)), "bad", {}, letter)  # type: ignore[arg-type]

@@ -10,8 +10,7 @@ import pytest
 
 from pyspark_elasticsearch.server import bulk
 from pyspark_elasticsearch.server.client import Answer
-from pyspark_elasticsearch.target.streams import Resender
-from pyspark_elasticsearch.target.whereabouts import Whereabouts
+from pyspark_elasticsearch.target.placement import PlacementCheck, StreamResender
 from sparkonce.errors import StoreError, StoreRefused, StoreUnreachable
 
 ROW = b'{"create":{"_id":"a"}}\n{"@timestamp":0}\n'
@@ -64,7 +63,7 @@ class Stream:
 
 
 def resend(stream: Stream, post: Any = None) -> None:
-    Resender(stream, "stream", "old").send([ROW], post or stream.write)  # type: ignore[arg-type]
+    StreamResender(stream, "stream", "old").send([ROW], post or stream.write)  # type: ignore[arg-type]
 
 
 def test_row_that_is_there_is_not_sent_again() -> None:
@@ -113,9 +112,9 @@ def test_row_that_could_not_be_taken_back_is_taken_back_at_the_next_try() -> Non
 def test_rollover_that_only_the_last_look_sees_sends_no_row_elsewhere(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("pyspark_elasticsearch.target.whereabouts.time.sleep", lambda _: None)
+    monkeypatch.setattr("pyspark_elasticsearch.target.placement.time.sleep", lambda _: None)
     known = iter([{"old"}, {"old"}, {"old", "new"}])
-    monkeypatch.setattr("pyspark_elasticsearch.target.whereabouts.behind", lambda *_: next(known))
-    stream = Whereabouts(Stream("old", "new"), "stream", ids=False)  # type: ignore[arg-type]
+    monkeypatch.setattr("pyspark_elasticsearch.target.placement.behind", lambda *_: next(known))
+    stream = PlacementCheck(Stream("old", "new"), "stream", ids=False)  # type: ignore[arg-type]
     stream.require_kept(ROW, [bulk.Item(201, None, "new")])
     assert not [*known]

@@ -38,7 +38,7 @@ from tools.bench import old_spark
 from tools.bench.streams import Counting, in_batches, make_input, run, seconds
 
 from pyspark_elasticsearch.connector import ElasticsearchConnector
-from pyspark_elasticsearch.write.encoder import ChunkEncoder
+from pyspark_elasticsearch.write.chunks import ChunkEncoder
 from sparkonce import options
 
 if TYPE_CHECKING:

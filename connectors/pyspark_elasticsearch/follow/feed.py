@@ -1,30 +1,43 @@
-"""Indices as a feed: an epoch is what lies between two numbers of each shard."""
+"""Indices as a feed: an epoch is what lies between two numbers of each shard.
+
+A split is a range of numbers of one shard; its documents are read on the copy that is its primary.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from pyspark_elasticsearch.follow import losses, positions, shards, splits, steady
-from pyspark_elasticsearch.follow.abouts import existing
-from pyspark_elasticsearch.follow.positions import Stretch
-from pyspark_elasticsearch.follow.shards import Index
-from pyspark_elasticsearch.follow.shown import shown
-from pyspark_elasticsearch.follow.splits import Part
-from pyspark_elasticsearch.read import fit
-from pyspark_elasticsearch.read.described import Described, described
+from pyspark_elasticsearch.follow import fitness as following
+from pyspark_elasticsearch.follow import positions, shards
+from pyspark_elasticsearch.follow.positions import SequenceRange, require_same
+from pyspark_elasticsearch.read import fitness, pages
+from pyspark_elasticsearch.read.fields import IndexFields, describe
+from pyspark_elasticsearch.server import reads
 from pyspark_elasticsearch.server.client import Cluster
-from sparkonce.errors import UnreadLost
+from pyspark_elasticsearch.target.aliases import of_sink
+from sparkonce.errors import SnapshotBroken, StoreError, StoreRefused, StoreUnreachable, UnreadLost
 from sparkonce.feeds import STARTS, Position
 from sparkonce.options import Options
 from sparkonce.reading import Scan
 
 log = logging.getLogger("sparkonce")
 
-LARGE = 50_000
-"""Numbers of a shard that are worth several splits."""
+LARGE = 50_000  # numbers of a shard that are worth several splits
+AGAIN = "nothing, if it passes: Spark tries the task again, and a restart goes on where it stopped"
+
+
+@dataclass(frozen=True)
+class ShardSplit:
+    """A split."""
+
+    of: SequenceRange  # what is read
+    node: str  # that held the shard's primary when the index was refreshed
+    whole: pages.Slice  # all of it, but for the point in time
 
 
 class ElasticsearchFeed:
@@ -35,8 +48,8 @@ class ElasticsearchFeed:
     def __init__(self, cluster: Cluster, options: Options, wanted: Scan) -> None:
         self.cluster, self.options, self.schema = cluster, options, wanted.schema
         self.name = options["index"]
-        steady.require(options["query"])
-        self._is_told = False
+        following.require_steady(options["query"])
+        self._has_warned = False
 
     def begin(self) -> Position:
         """See `Feed.begin`. All that can't be followed is refused."""
@@ -53,7 +66,7 @@ class ElasticsearchFeed:
         Indices that the names do not stand for at the moment keep their places.
         """
         names = [name for name in after if name not in goal]
-        there = existing(self.cluster, names)
+        there = shards.existing(self.cluster, names)
         away = {name: {**after[name], "away": True} for name in names if name in there}
         return {**positions.towards(goal, after, most), **away}
 
@@ -61,68 +74,106 @@ class ElasticsearchFeed:
         """See `Feed.passed`."""
         return self.advance(after, goal, None)
 
-    def between(self, after: Position, end: Position) -> Sequence[Part]:
+    def between(self, after: Position, end: Position) -> Sequence[ShardSplit]:
         """See `Feed.between`. What is planned is made visible to searches first."""
-        for error in losses.unknown(after, end):
-            self._tell_loss(error)
+        for error in positions.losses(after, end):
+            self._raise_or_warn(error)
         wanted = [one for one in positions.between(after, end) if one.rows]
-        there = shards.look(self.cluster, self.name) if wanted else {}
+        there = shards.describe_indices(self.cluster, self.name) if wanted else {}
         found = [one for one in wanted if self._is_there(one, there)]
         for name in dict.fromkeys(one.index for one in found):
             shards.refresh(self.cluster, name)
-        return [*self._parts(found, there)] if found else []
+        return [*self._splits(found, there)] if found else []
 
     def behind(self, after: Position, end: Position) -> int:
         """See `Feed.behind`. Rows are fewer where a document changed twice."""
         return sum(one.rows for one in positions.between(after, end))
 
-    def read(self, split: Part) -> Iterator[pa.RecordBatch]:
-        """See `Feed.read`."""
+    def read(self, split: ShardSplit) -> Iterator[pa.RecordBatch]:
+        """See `Feed.read`. The rows come in any order: a document comes once."""
+        cluster, of, keep = self.cluster, split.of, self.options["keepAlive"]
         try:
-            yield from splits.read(self.cluster, split, self.schema, self.options["keepAlive"])
+            node = require_same(of, shards.describe_indices(cluster, of.index)).node
+            if node != split.node:  # it was a copy, or is a new one, and may not be refreshed
+                shards.refresh(cluster, of.index)
+            with _opened(cluster, of, node, keep) as point:
+                # Else a change that is seen there, or hides another, can be gone with the node.
+                shard = require_same(of, shards.settled(cluster, of.index))
+                if shard.node != node or shard.final < of.end:
+                    raise _moved(of)
+                whole = replace(split.whole, point=point)
+                yield from pages.read(cluster, whole, self.schema, keep)
+        except SnapshotBroken as error:
+            raise StoreUnreachable(error.what, error.why, AGAIN) from None
         except UnreadLost as error:
-            self._tell_loss(error)
+            self._raise_or_warn(error)
 
     def _there(self, *, all_there: bool = False) -> Position:
-        """The position behind all that is final, and shown."""
         found = shards.settled(self.cluster, self.name, all_there=all_there)
-        return positions.of(shown(self.cluster, self.name, found))
+        return positions.of(shards.shown(self.cluster, self.name, found))
 
-    def _is_there(self, of: Stretch, there: Mapping[str, Index]) -> bool:
+    def _is_there(self, of: SequenceRange, there: shards.Indices) -> bool:
         try:
-            losses.require_same(of, there)
+            require_same(of, there)
         except UnreadLost as error:
-            self._tell_loss(error)
+            self._raise_or_warn(error)
             return False
         return True
 
-    def _parts(self, found: Sequence[Stretch], there: Mapping[str, Index]) -> Iterator[Part]:
-        about = self._described()
-        shape = fit.shape(about)
-        asked = fit.search(self.schema, about, shape, ())
+    def _splits(
+        self, found: Sequence[SequenceRange], there: shards.Indices
+    ) -> Iterator[ShardSplit]:
+        fields = self._fields()
+        traits = fitness.traits(fields)
+        selection = fitness.selection(self.schema, fields, traits, ())
         for whole in found:
             node = there[whole.index].shards[whole.shard].node
-            for one in self._cut(whole):
-                query = splits.query(one, self.options["query"])
-                yield Part(one, node, {"query": query, **asked}, shape, about.most)
+            many = max(1, min(self.options["numPartitions"], whole.rows // LARGE))
+            for one in whole.cut(-(-whole.rows // many)):
+                numbers = {"range": {"_seq_no": {"gt": one.after, "lte": one.end}}}
+                own = [of_sink(one.sink)] if one.sink else []
+                query = {"bool": {"filter": [numbers, self.options["query"], *own]}}
+                search = {"query": query, **selection}
+                yield ShardSplit(one, node, pages.Slice("", 0, 1, search, traits, fields.most))
 
-    def _cut(self, whole: Stretch) -> Iterator[Stretch]:
-        many = max(1, min(self.options["numPartitions"], whole.rows // LARGE))
-        return whole.cut(-(-whole.rows // many))
-
-    def _described(self) -> Described:
+    def _fields(self) -> IndexFields:
         """The fields as they are now: documents may bring new ones at any time."""
-        about = described(self.cluster, self.name, all_there=False)
-        steady.require_settled(self.options["query"], about)
-        fit.require_arrays(self.options["arrayFields"] or (), about)
-        fit.require(self.schema, about)
-        if not self._is_told:
-            fit.tell_unknown(self.schema, about)
-            self._is_told = True
-        return about
+        fields = describe(self.cluster, self.name, all_there=False)
+        following.require_settled(self.options["query"], fields)
+        fitness.require(self.schema, fields, self.options["arrayFields"] or ())
+        if not self._has_warned:
+            fitness.warn_unknown(self.schema, fields)
+            self._has_warned = True
+        return fields
 
-    def _tell_loss(self, error: UnreadLost) -> None:
-        """Raise or warn, as option ``failOnDataLoss`` says."""
+    def _raise_or_warn(self, error: UnreadLost) -> None:
+        """As option ``failOnDataLoss`` says."""
         if self.options["failOnDataLoss"]:
             raise error
         log.warning("%s", error)
+
+
+@contextmanager
+def _opened(cluster: Cluster, of: SequenceRange, node: str, keep: str) -> Iterator[str]:
+    """A point in time of one copy of the shard."""
+    preference = f"_shards:{of.shard}|_only_nodes:{node}"
+    try:
+        point = reads.open_point(cluster, of.index, keep, preference=preference)
+    except StoreRefused:
+        if require_same(of, shards.describe_indices(cluster, of.index)).node == node:
+            raise
+        raise _moved(of) from None
+    try:
+        yield point
+    finally:
+        with suppress(StoreError):  # the cluster closes it in time
+            reads.close_point(cluster, point)
+
+
+def _moved(of: SequenceRange) -> StoreUnreachable:
+    return StoreUnreachable(
+        f"Shard {of.shard} of index {of.index} has another primary now, or an older state",
+        why="it moves to another node, a copy has just taken over, or the node that was asked is"
+        " cut off",
+        todo=AGAIN,
+    )

@@ -1,35 +1,52 @@
-"""What a cluster says of shards: the history of each, and up to which number it is final.
+"""What a cluster says of indices and shards: up to which number each is final, and shown.
 
 A shard numbers its changes. Those up to its global checkpoint are in every copy that may become its
 primary, so none of their numbers is ever given again, as long as the history is the same.
 See https://www.elastic.co/blog/elasticsearch-sequence-ids-6-0
+
+An alias may have a filter, or a routing to some shards, and both may change at any time. What such
+an alias hides when a query passes it would never come. So they are refused, but for option
+``visibleAlias``: its filter hides decisions of its sink that are not whole yet, all of which it
+will show. A query stops before the first document of one.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark_elasticsearch.follow.abouts import About, abouts, require_fit
-from pyspark_elasticsearch.read.names import asked
-from pyspark_elasticsearch.server.client import Cluster, path
-from sparkonce.errors import StoreUnreachable
+from pyspark_elasticsearch.read.fields import asked, left_out
+from pyspark_elasticsearch.server.client import Cluster, by_name, path
+from pyspark_elasticsearch.server.reads import batches, index_names, search
+from pyspark_elasticsearch.target import aliases
+from pyspark_elasticsearch.target.aliases import AliasFilter
+from sparkonce.errors import StoreRefused, StoreUnreachable
 
-SHOWN = ",".join(
+LOOKING, ASKING = "looking at indices", "asking what is shown"
+OFF = "index.disable_sequence_numbers"
+SETTINGS = ",".join(
+    f"*.settings.index.{one}"
+    for one in (
+        *("number_of_shards", "mode", "disable_sequence_numbers"),
+        *("verified_before_close", "blocks.read_only", "blocks.write"),
+    )
+)
+COPIES = ",".join(
     f"indices.*.shards.*.{one}"
     for one in (
         *("routing", "commit.user_data.history_uuid"),
         *("seq_no.global_checkpoint", "seq_no.max_seq_no"),
     )
 )
+AT_ONCE = 12  # names in the line of a request, which has 4 KB at most
+NUMBERED = ("standard", "logsdb", "lookup")  # modes of indices that keep numbers by default
+
 ID = 8
 """Characters of a history's name that are kept: 48 bits, by which one shard's histories differ."""
 
-FIRST, LONGEST = 0.01, 0.5
-"""Seconds between two looks at what is not final yet."""
-
+FIRST, LONGEST = 0.01, 0.5  # seconds between two looks at what is not final yet
 Copies = Mapping[str, Sequence[Mapping[str, Any]]]
 """The copies of each shard of an index, as the cluster shows them."""
 
@@ -38,100 +55,140 @@ Copies = Mapping[str, Sequence[Mapping[str, Any]]]
 class Shard:
     """A shard, as its primary copy is.
 
-    Attributes:
-        history: what its numbers belong to. A shard that is restored, made of another one or of
-            nothing has a new one, whatever the index is called.
-        final: the number up to which changes are final, its global checkpoint.
-        last: the highest number that it has given.
-        node: that holds the primary.
+    Its numbers belong to a history. A shard that is restored, made of another one or of nothing has
+    a new one, whatever the index is called.
     """
 
     history: str
-    final: int
-    last: int
-    node: str
+    final: int  # the number up to which changes are final, its global checkpoint
+    last: int  # the highest number that it has given
+    node: str  # that holds the primary
 
 
 @dataclass(frozen=True)
-class Index:
-    """An index.
+class IndexInfo:
+    """An index."""
 
-    Attributes:
-        shards: all of them, by number.
-        is_over: whether nothing writes to it any more, and all that it has is final.
-        sink: whose decisions alone are shown, as filters have it; see `following.shown`.
-    """
-
-    shards: Sequence[Shard]
-    is_over: bool
-    sink: str = ""
+    shards: Sequence[Shard]  # all of them, by number
+    is_over: bool  # nothing writes to it any more, and all that it has is final
+    sink: str = ""  # whose decisions alone are shown, as filters have it; see `shown`
 
 
-def look(cluster: Cluster, index: str, *, all_there: bool = False) -> dict[str, Index]:
-    """All indices that a name stands for.
+Indices = Mapping[str, IndexInfo]  # by name
 
-    Args:
-        cluster: where.
-        index: names, aliases, data streams and patterns.
-        all_there: whether it is an error that one of several names stands for nothing.
+
+def describe_indices(cluster: Cluster, index: str, *, all_there: bool = False) -> Indices:
+    """All indices that names, aliases, data streams and patterns stand for.
+
+    With `all_there`, each of several names must stand for something.
 
     Raises:
         StoreRefused: an index can't be followed.
         StoreUnreachable: a shard has no primary now.
     """
-    found = abouts(cluster, index, all_there=all_there)
-    for name, about in found.items():
-        require_fit(name, about)
-    copies = _copies(cluster, index) if found else {}
-    return {name: _index(name, about, copies.get(name, {})) for name, about in found.items()}
+    params = {"filter_path": SETTINGS, "features": "settings", "expand_wildcards": "open,closed"}
+    if "," in index and not all_there:  # of a single name, a lack of rights would pass for a lack
+        params["ignore_unavailable"] = "true"
+    allowed = () if all_there else (404,)
+    status, body = cluster.ask(LOOKING, "GET", path(asked(index)), params=params, allow=allowed)
+    found = by_name(body) if body and status == 200 else {}
+    settings = {name: about["settings"]["index"] for name, about in found.items()}
+    off, out = _off_by_mode(cluster, index, settings), left_out(cluster, index)
+    wanted = {name: one for name, one in settings.items() if name not in out}
+    for name, one in wanted.items():
+        _require_followable(name, one, name in off)
+    copies = _copies(cluster, index) if wanted else {}
+    return {name: _info(name, one, copies.get(name, {})) for name, one in wanted.items()}
 
 
-def settled(cluster: Cluster, index: str, *, all_there: bool = False) -> dict[str, Index]:
+def existing(cluster: Cluster, names: Sequence[str]) -> set[str]:
+    """Those of some indices that exist, and that the user may see."""
+    params = {"features": "settings", "ignore_unavailable": "true"}
+    found = (
+        index_names(cluster, LOOKING, ",".join(page), (403, 404), **params)
+        for page in batches(names, AT_ONCE)
+    )
+    return set[str]().union(*found)
+
+
+def _info(name: str, settings: Mapping[str, Any], copies: Copies) -> IndexInfo:
+    shards = [_shard(name, at, copies) for at in range(int(settings["number_of_shards"]))]
+    # One that rolled over takes writes by its name.
+    is_over = "true" in settings.get("blocks", {}).values()
+    return IndexInfo(shards, is_over and all(one.final == one.last for one in shards))
+
+
+def _off_by_mode(cluster: Cluster, index: str, settings: Mapping[str, Any]) -> set[str]:
+    """Indices that lack numbers though no setting of their own says so.
+
+    The cluster takes 2 ms to show the defaults of each, so it is not always asked.
+    """
+    if not any(
+        one.get("mode", "standard") not in NUMBERED and "disable_sequence_numbers" not in one
+        for one in settings.values()
+    ):
+        return set()
+    params = {"include_defaults": "true", "flat_settings": "true", "ignore_unavailable": "true"}
+    shown = cluster.ask(LOOKING, "GET", path(asked(index), "_settings", OFF), params=params).body
+    return {name for name, about in shown.items() if about["defaults"].get(OFF) == "true"}
+
+
+def _require_followable(index: str, settings: Mapping[str, Any], is_off: bool) -> None:
+    out = f"leave it out of option index (such as logs-*,-{index})"
+    if settings.get("verified_before_close") == "true":
+        raise StoreRefused(
+            f"Index {index} is closed, so that it can't be followed",
+            why="nothing can be read of it now",
+            todo=f"open it (POST {index}/_open), or {out}",
+        )
+    if is_off or settings.get("disable_sequence_numbers") == "true":
+        raise StoreRefused(
+            f"Index {index} can't be followed: it does not keep the numbers of its changes",
+            why=f"{OFF} is true, by its settings or its index.mode",
+            todo=f"make it anew with {OFF} false (in its index template), or {out}",
+        )
+
+
+def settled(cluster: Cluster, index: str, *, all_there: bool = False) -> Indices:
     """The same, once all is final that the primaries have at first.
 
     Until then a change may go with its primary, and what it came over may be there again; and a new
-    primary may tell of less that is final than the old one told.
-
-    Raises:
-        StoreRefused: an index can't be followed.
-        StoreUnreachable: a shard has no primary now, or takes too long.
+    primary may tell of less that is final than the old one told. `StoreUnreachable` if it takes too
+    long.
     """
-    first = now = look(cluster, index, all_there=all_there)
-    for pause in _pauses(cluster.timeout):
-        if not (late := [*_late(first, now)]):
-            return now
+    first = now = describe_indices(cluster, index, all_there=all_there)
+    end, pause = time.monotonic() + cluster.timeout, FIRST
+    while late := [*_late(first, now)]:
+        if time.monotonic() > end:
+            raise StoreUnreachable(
+                f"Changes of shard {late[0][1]} of index {late[0][0]} are not final after"
+                f" {cluster.timeout:g} s (option timeout)",
+                why="a copy of the shard does not answer, or index.translog.durability=async writes"
+                " them to the disk later",
+                todo="look at the cluster's health; the query goes on where it stopped",
+            )
         time.sleep(pause)
         if pause == LONGEST:  # an idle primary tells what is on disk by now only if asked for more
             for name in {name for name, _ in late}:
                 refresh(cluster, name)
-        now = look(cluster, index)
-    raise StoreUnreachable(
-        f"Changes of shard {late[0][1]} of index {late[0][0]} are not final after"
-        f" {cluster.timeout:g} s (option timeout)",
-        why="a copy of the shard does not answer, or index.translog.durability=async writes them to"
-        " the disk later",
-        todo="look at the cluster's health; the query goes on where it stopped",
-    )
+        now, pause = describe_indices(cluster, index), min(2 * pause, LONGEST)
+    return now
 
 
 def refresh(cluster: Cluster, index: str) -> None:
-    """Let searches find what the index has now, on each of its copies; of none if it is gone.
-
-    Raises:
-        StoreUnreachable: a copy did not answer.
-    """
+    """Let searches find what the index has now, on each of its copies; of none if it is gone."""
     target = path(index, "_refresh")
     answer = cluster.ask("refreshing an index", "POST", target, allow=(404,))
-    told = answer.body["_shards"] if answer.status == 200 else {"failed": 0}
-    if told["failed"]:
+    copies = answer.body["_shards"] if answer.status == 200 else {"failed": 0}
+    if copies["failed"]:
         raise StoreUnreachable(
-            f"Index {index} was not refreshed on {told['failed']} of {told['total']} shards",
+            f"Index {index} was not refreshed on {copies['failed']} of {copies['total']} shards",
             why="a search would not find there what was written last",
             todo="look at the cluster's health; the query tries it again",
         )
 
 
-def _late(first: Mapping[str, Index], now: Mapping[str, Index]) -> Iterator[tuple[str, int]]:
+def _late(first: Indices, now: Indices) -> Iterator[tuple[str, int]]:
     """Shards that are not settled. Of one that is another now, nothing is waited for."""
     for name in first.keys() & now.keys():
         pairs = zip(first[name].shards, now[name].shards, strict=False)
@@ -140,23 +197,11 @@ def _late(first: Mapping[str, Index], now: Mapping[str, Index]) -> Iterator[tupl
                 yield name, number
 
 
-def _pauses(most: float) -> Iterator[float]:
-    end, pause = time.monotonic() + most, FIRST
-    while time.monotonic() < end:
-        yield pause
-        pause = min(2 * pause, LONGEST)
-
-
 def _copies(cluster: Cluster, index: str) -> dict[str, Copies]:
-    params = {"level": "shards", "filter_path": SHOWN, "ignore_unavailable": "true"}
+    params = {"level": "shards", "filter_path": COPIES, "ignore_unavailable": "true"}
     target = path(asked(index), "_stats", "docs")
-    told = cluster.ask("looking at shards", "GET", target, params=params)
-    return {name: about["shards"] for name, about in told.body.get("indices", {}).items()}
-
-
-def _index(name: str, about: About, copies: Copies) -> Index:
-    shards = [_shard(name, number, copies) for number in range(about.shards)]
-    return Index(shards, about.is_over and all(one.final == one.last for one in shards))
+    body = cluster.ask("looking at shards", "GET", target, params=params).body
+    return {name: about["shards"] for name, about in body.get("indices", {}).items()}
 
 
 def _shard(index: str, number: int, copies: Copies) -> Shard:
@@ -172,3 +217,72 @@ def _shard(index: str, number: int, copies: Copies) -> Shard:
         todo="look at the cluster's health (GET _cluster/allocation/explain); the query goes on"
         " where it stopped",
     )
+
+
+def shown(cluster: Cluster, index: str, there: Indices) -> Indices:
+    """The indices that a name stood for a moment ago, up to the first document not shown yet.
+
+    An alias that hides documents otherwise is refused.
+    """
+    if not there:
+        return there
+    params = {"ignore_unavailable": "true", "filter_path": "indices,shards.index,shards.shard"}
+    body = cluster.ask(ASKING, "GET", path(asked(index), "_search_shards"), params=params).body
+    if not all(body.get("shards", ())):  # without a copy that can be searched, a shard has no name
+        raise StoreUnreachable(
+            f"A shard of {index} has no copy that can be searched now",
+            why="no node holds one that has started",
+            todo="look at the cluster's health; the query tries it again",
+        )
+    return {name: _shown(cluster, name, one, body) for name, one in there.items()}
+
+
+def _shown(cluster: Cluster, name: str, index: IndexInfo, searched: Mapping[str, Any]) -> IndexInfo:
+    # https://www.elastic.co/docs/api/doc/elasticsearch/operation/operation-search-shards
+    by = searched.get("indices", {}).get(name)
+    if by is None:  # gone since, as the next look will tell
+        return index
+    shards = searched.get("shards", ())
+    numbers = {copies[0]["shard"] for copies in shards if copies[0]["index"] == name}
+    if not numbers >= {*range(len(index.shards))}:
+        raise _hides(name, by, "a routing to some shards")
+    query = by.get("filter")
+    if query is None:
+        return index
+    shows = aliases.shown_by(query)
+    if shows is None:
+        raise _hides(name, by, "a filter")
+    return _until_hidden(cluster, name, index, shows)
+
+
+def _hides(index: str, by: Mapping[str, Any], how: str) -> StoreRefused:
+    names = " and ".join(by.get("aliases", ()))
+    return StoreRefused(
+        f"Index {index} can't be followed by alias {names}, which has {how}",
+        why="it may change at any time: what it hides when the query passes would never come",
+        todo="name the index itself, or its data stream, in option index, and say which documents"
+        " by option query, or by where() in Spark",
+    )
+
+
+def _until_hidden(cluster: Cluster, name: str, index: IndexInfo, shows: AliasFilter) -> IndexInfo:
+    refresh(cluster, name)  # else a search does not find all that is hidden
+    shards = [
+        replace(shard, final=min(shard.final, _first_hidden(cluster, name, at, shows) - 1))
+        for at, shard in enumerate(index.shards)
+    ]
+    return IndexInfo(shards, index.is_over and shards == [*index.shards], shows.sink)
+
+
+def _first_hidden(cluster: Cluster, index: str, shard: int, shows: AliasFilter) -> int:
+    """The first number of a shard whose document is hidden; beyond all if none is."""
+    body = {
+        "query": aliases.hidden(shows),
+        "sort": [{"_seq_no": "asc"}],
+        "size": 1,
+        "_source": False,
+        "track_total_hits": False,
+    }
+    target, preference = path(index, "_search"), f"_shards:{shard}"
+    found = search(cluster, ASKING, target, body, preference=preference).body["hits"]["hits"]
+    return int(found[0]["sort"][0]) if found else 2**63

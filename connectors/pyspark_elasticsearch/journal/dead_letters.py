@@ -1,48 +1,60 @@
-"""Rows that can't be stored, written to an index of their own, each once."""
+"""Rows that can't be stored: written to an index of their own, each once, and read back."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, NamedTuple, TypeVar
 
 from pyspark_elasticsearch.journal import indices
-from pyspark_elasticsearch.server import bulk
+from pyspark_elasticsearch.server import bulk, reads
 from pyspark_elasticsearch.server.client import Cluster, path
-from pyspark_elasticsearch.server.failures import Kind, known, of_answer
+from pyspark_elasticsearch.server.failures import FailureKind, classify, of_answer
+from sparkonce.codec import require_kinds
+from sparkonce.letterbox import Kind, StoredLetter, kinds, moment, readable
 from sparkonce.values.letters import Letter
 
-DOING = "writing dead letters"
+WRITING, READING = "writing dead letters", "reading dead letters"
+DROPPING = "deleting dead letters"
+KEPT = "1m"
 LONGEST = 32_000
-ROOM = 400_000
-"""Characters for the reasons of a chunk's letters, which are cut so that they fit."""
-
-REQUEST = 8 * 1024 * 1024
-"""Bytes from which letters are written by several requests."""
-
-LONGEST_ROW = 20_000_000
-"""Characters of a text that every release reads."""
-
+ROOM = 400_000  # characters for the reasons of a chunk's letters, which are cut so that they fit
+REQUEST = 8 * 1024 * 1024  # bytes from which letters are written by several requests
+LONGEST_ROW = 20_000_000  # characters of a text that every release reads
 CUT = "larger than the cluster takes, and cut: "
+FIELDS = ("sink", "reason", "key", "row", "base64", "partition")
+"""By which an index of dead letters is known."""
+
+KINDS = {
+    "at": int,
+    "epoch": int,
+    "partition": int | None,
+    "base64": tuple[str, ...],
+    **dict.fromkeys(("sink", "index", "reason", "key", "row"), str),
+}
+"""What `write` writes."""
+
+T = TypeVar("T")
 
 
-class Verdict(NamedTuple):
+class DocumentVerdict(NamedTuple):
     """That a row can't be stored: its index and id, and why."""
 
-    place: str
+    index_name: str
     id: str
     reason: str
 
-    def cut(self, of: int) -> Verdict:
+    def cut(self, of: int) -> DocumentVerdict:
         """The verdict as it is kept, as one of so many of a chunk."""
         return self._replace(reason=self.reason[: max(200, min(LONGEST, ROOM // of))])
 
 
-class Addressed(NamedTuple):
+class DocumentLetter(NamedTuple):
     """A letter, and the verdict that it is about."""
 
-    verdict: Verdict
+    verdict: DocumentVerdict
     letter: Letter
 
     def document(self, about: Mapping[str, Any], most: int) -> bytes:
@@ -50,55 +62,120 @@ class Addressed(NamedTuple):
         key, row, reason = self.letter.key, self.letter.row, self.verdict.reason
         if len(row) > most:
             key, row, reason = key[:most], row[:most], CUT + reason
-        source = {
-            **about,
-            "index": self.verdict.place,
-            "id": self.verdict.id,
-            "reason": reason,
-            "key": key,
-            "row": row,
-            "base64": self.letter.base64,
-        }
-        return json.dumps(source).encode()
+        of = {"index": self.verdict.index_name, "id": self.verdict.id, "reason": reason}
+        text = {"key": key, "row": row, "base64": self.letter.base64}
+        return json.dumps({**about, **of, **text}).encode()
 
 
-def write(
-    cluster: Cluster, index: str, about: Mapping[str, Any], named: Mapping[str, Addressed]
-) -> None:
+Letters = Mapping[str, DocumentLetter]  # by the id that each has in the index of dead letters
+
+
+def write(cluster: Cluster, index: str, about: Mapping[str, Any], letters: Letters) -> None:
     """Write letters under their ids; those that are there already stay as they are."""
     # Each time: were it deleted meanwhile, the first letter would make it with guessed mappings.
     indices.ensure(cluster, index, "dead_letter")
     about = {**about, "at": time.time_ns() // 1_000_000}
-    waiting: dict[str, Addressed] = {}
+    waiting: dict[str, DocumentLetter] = {}
     size = 0
-    for name, letter in named.items():
-        if waiting and size + len(letter.letter.row) > REQUEST:
+    for id_, one in letters.items():
+        if waiting and size + len(one.letter.row) > REQUEST:
             _send(cluster, index, about, waiting)
             waiting, size = {}, 0
-        waiting[name] = letter
-        size += len(letter.letter.row)
+        waiting[id_] = one
+        size += len(one.letter.row)
     _send(cluster, index, about, waiting)
 
 
 def _send(
-    cluster: Cluster,
-    index: str,
-    about: Mapping[str, Any],
-    named: Mapping[str, Addressed],
-    most: int = LONGEST_ROW,
+    cluster: Cluster, index: str, about: dict[str, Any], letters: Letters, most: int = LONGEST_ROW
 ) -> None:
     text = b"".join(
-        b"%s\n%s\n" % (json.dumps({"create": {"_id": name}}).encode(), one.document(about, most))
-        for name, one in named.items()
+        b"%s\n%s\n" % (json.dumps({"create": {"_id": id_}}).encode(), one.document(about, most))
+        for id_, one in letters.items()
     )
-    items = bulk.send(cluster, DOING, path(index, "_bulk"), text, len(named))
+    items = bulk.send(cluster, WRITING, path(index, "_bulk"), text, len(letters))
     if isinstance(items, int) and most == LONGEST_ROW:
         # Which of them is too large the answer does not tell.
-        for name, letter in named.items():
-            _send(cluster, index, about, {name: letter}, ROOM)
+        for id_, letter in letters.items():
+            _send(cluster, index, about, {id_: letter}, ROOM)
         return
     if isinstance(items, int):
-        raise of_answer(items, {"type": "413", "reason": f"{len(text):,} bytes"}, DOING)
+        raise of_answer(items, bulk.too_large(text), WRITING)
     for item in items:
-        if not item.done and known(item.status, item.error).kind is not Kind.CONFLICT:
-            raise of_answer(item.status, item.error, DOING)
+        if not item.done and classify(item.status, item.error).kind is not FailureKind.CONFLICT:
+            raise of_answer(item.status, item.error, WRITING)
+
+
+def boxes(cluster: Cluster) -> Iterator[LetterBox]:
+    """The indices that have the fields of dead letters."""
+    target = f"/_all/_mapping/field/{','.join(FIELDS)}"
+    status, body = cluster.ask("looking for dead letters", "GET", target, allow=(403, 404))
+    for index, about in sorted(body.items()) if status == 200 else ():
+        if set(FIELDS) <= set(about["mappings"]):
+            yield LetterBox(cluster, index)
+
+
+class LetterBox:
+    """See `sparkonce.letterbox.Letterbox`."""
+
+    def __init__(self, cluster: Cluster, index: str) -> None:
+        self.cluster, self.name = cluster, index
+
+    def kinds(self) -> list[Kind]:
+        """See `Letterbox.kinds`."""
+        return kinds(self._readable(self._hits(None, ["sink", "reason", "at"]), _kind))
+
+    def read(self, sink: str | None, most: int) -> list[StoredLetter]:
+        """See `Letterbox.read`."""
+        return list(islice(self._readable(self._hits(sink, True, most), _letter), most))
+
+    def drop(self, ids: Collection[str]) -> int:
+        """See `Letterbox.drop`."""
+        # A search finds what was written a moment ago only after that.
+        self.cluster.ask(DROPPING, "POST", path(self.name, "_refresh"))
+        body = {"query": {"ids": {"values": list(ids)}}}
+        params = {"refresh": "true", "conflicts": "proceed"}
+        target = path(self.name, "_delete_by_query")
+        answer = self.cluster.ask(DROPPING, "POST", target, params=params, body=body)
+        return int(answer.body["deleted"])
+
+    def _readable(self, hits: Iterable[dict[str, Any]], read: Callable[[Any], T]) -> Iterator[T]:
+        def look(id_: str) -> str:
+            document = path(self.name, "_doc", id_)
+            return f"GET {document}, then DELETE {document}"
+
+        return readable(f"index {self.name}", ((hit["_id"], hit) for hit in hits), read, look)
+
+    def _hits(
+        self, sink: str | None, source: list[str] | bool, most: int = reads.PAGE
+    ) -> Iterator[dict[str, Any]]:
+        # What was dropped or written a moment ago is not shown without it.
+        self.cluster.ask(READING, "POST", path(self.name, "_refresh"))
+        body = {
+            "query": {"match_all": {}} if sink is None else {"term": {"sink": sink}},
+            "sort": ["at", "_shard_doc"],
+            "size": min(most, reads.PAGE),
+            "_source": source,
+        }
+        # Only there each hit has a place of its own (`_shard_doc`), whatever the shards.
+        point = reads.open_point(self.cluster, self.name, KEPT)
+        body["pit"] = {"id": point, "keep_alive": KEPT}
+        try:
+            for hits in reads.pages(self.cluster, READING, None, body):
+                yield from hits
+        finally:
+            reads.close_point(self.cluster, point)
+
+
+def _kind(hit: dict[str, Any]) -> tuple[str, str, str]:
+    source = hit["_source"]
+    require_kinds(source, KINDS)
+    return source["sink"], source["reason"], moment(source["at"])
+
+
+def _letter(hit: dict[str, Any]) -> StoredLetter:
+    source = {name: hit["_source"][name] for name in KINDS}
+    require_kinds(source, KINDS)
+    at, target = moment(source.pop("at")), source.pop("index")
+    base64 = tuple(source.pop("base64"))
+    return StoredLetter(id=hit["_id"], at=at, target=target, base64=base64, **source)

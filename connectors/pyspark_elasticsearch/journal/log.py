@@ -20,16 +20,14 @@ from sparkonce.codec import reading, require_kinds
 from sparkonce.errors import ChunkTooLarge, StoreUnreachable
 from sparkonce.protocol import Chunk, Part, Staged
 
-CLOCK = 10.0
-"""Seconds for which the difference of the clocks holds, by that of this host: it may be set."""
-VERDICTS = 20
-"""Verdicts that are read at once: each may have 400 kB."""
-LISTING = "listing staged rows"
-ABOUT = {"attempt": str, "query": str, "epoch": int, "at": float}
-DROPPING = "dropping staged rows"
+CLOCK = 10.0  # seconds, by this host's clock, for which the difference of the clocks holds
+
+VERDICTS = 20  # verdicts that are read at once: each may have 400 kB
+LISTING, DROPPING = "listing staged rows", "dropping staged rows"
+LISTED = {"attempt": str, "query": str, "epoch": int, "at": float}
 
 
-class Place(NamedTuple):
+class ChunkPlace(NamedTuple):
     """One chunk of a manifest, and where it lies."""
 
     sink: str
@@ -49,24 +47,17 @@ class Place(NamedTuple):
         return f"{self.sink}/{self.attempt}/{self.seq}/verdict"
 
 
-class Found(NamedTuple):
-    """A chunk, and the verdict on its rows if there is one.
+class StagedChunk(NamedTuple):
+    """A chunk, and the verdict on its rows if there is one."""
 
-    Attributes:
-        payload: None if the chunk is not there.
-        verdict: what is written of its bad rows; empty if there is nothing.
-        guard: what a write over the verdict must name.
-    """
-
-    payload: bytes | None
-    verdict: dict[str, Any]
-    guard: dict[str, Any]
+    payload: bytes | None  # None if the chunk is not there
+    verdict: dict[str, Any]  # what is written of its bad rows; empty if there is nothing
+    guard: dict[str, Any]  # what a write over the verdict must name
 
     @property
     def letters(self) -> dict[str, Any]:
         """The bad rows by their operation; those that a task has put aside have none."""
-        found: dict[str, Any] = self.verdict.get("letters", {})
-        return found
+        return self.verdict.get("letters", {})  # type: ignore[no-any-return]
 
     @property
     def judged(self) -> frozenset[int]:
@@ -74,16 +65,16 @@ class Found(NamedTuple):
         return frozenset(int(at) for at in self.letters if at.isdigit())
 
 
-def places(sink: str, parts: Iterable[Part]) -> list[Place]:
+def places(sink: str, parts: Iterable[Part]) -> list[ChunkPlace]:
     """The chunks of these attempts of a sink, in their order."""
     return [
-        Place(sink, part.attempt, seq, part.rows[seq], part.sizes[seq])
+        ChunkPlace(sink, part.attempt, seq, rows, size)
         for part in parts
-        for seq in range(len(part.rows))
+        for seq, (rows, size) in enumerate(zip(part.rows, part.sizes, strict=True))
     ]
 
 
-class Log:
+class StagingLog:
     """Appends, reads and drops chunks."""
 
     def __init__(self, cluster: Cluster, indices: OwnIndices) -> None:
@@ -92,16 +83,11 @@ class Log:
     def append(self, chunk: Chunk) -> None:
         """Write a chunk. Repeating it changes nothing."""
         task = chunk.task
-        place = Place(task.sink, task.attempt, chunk.seq, chunk.rows, len(chunk.payload))
-        about = {
-            "kind": "chunk",
-            "seq": chunk.seq,
-            "sink": task.sink,
-            "attempt": task.attempt,
-            "query": task.query_id,
-            "epoch": task.epoch,
-            "at": self.clock.now(),
-        }
+        place = ChunkPlace(task.sink, task.attempt, chunk.seq, chunk.rows, len(chunk.payload))
+        of_task = {"sink": task.sink, "attempt": task.attempt, "query": task.query_id}
+        staged = {"epoch": task.epoch, "seq": chunk.seq, "at": self.clock.now()}
+        about = {"kind": "chunk", **of_task, **staged}
+        # The payload is not escaped: base64 has nothing to escape, and is most of the document.
         head = json.dumps(about).encode()[:-1] + b',"payload":"'
         body = b"".join([head, base64.b64encode(chunk.payload), b'"}'])
         target = path(self.indices.log, "_create", place.id)
@@ -114,17 +100,16 @@ class Log:
                 todo="raise that limit, or drop or cut the row's large columns before the sink",
             )
 
-    def missing(self, wanted: Sequence[Place]) -> Place | None:
+    def missing(self, wanted: Sequence[ChunkPlace]) -> ChunkPlace | None:
         """The first of these chunks that is not there; None if all are, whole."""
-        for start in range(0, len(wanted), reads.PAGE):
-            page = wanted[start : start + reads.PAGE]
+        for page in reads.batches(wanted):
             docs = self._get("checking staged rows", [place.id for place in page])
             for place, doc in zip(page, docs, strict=True):
                 if not doc.get("found"):
                     return place
         return None
 
-    def fetch(self, place: Place) -> Found:
+    def fetch(self, place: ChunkPlace) -> StagedChunk:
         """A chunk and the verdict on it."""
         chunk, verdict = self._get("reading staged rows", [place.id, place.verdict], source=True)
         payload = None
@@ -135,43 +120,37 @@ class Log:
                 # As one that is gone: its size is not the one that was decided.
                 payload = b""
         if not verdict.get("found"):
-            return Found(payload, {}, {"op_type": "create"})
-        guard = {"if_seq_no": verdict["_seq_no"], "if_primary_term": verdict["_primary_term"]}
-        return Found(payload, verdict["_source"], guard)
+            return StagedChunk(payload, {}, reads.overwrite_guard(None))
+        return StagedChunk(payload, verdict["_source"], reads.overwrite_guard(verdict))
 
-    def aside(self, wanted: Sequence[Place]) -> int:
+    def aside(self, wanted: Sequence[ChunkPlace]) -> int:
         """How many rows of these chunks went aside, by their verdicts."""
         rows = 0
-        for start in range(0, len(wanted), VERDICTS):
-            ids = [place.verdict for place in wanted[start : start + VERDICTS]]
+        for page in reads.batches(wanted, VERDICTS):
+            ids = [place.verdict for place in page]
             docs = self._get("counting rows that can't be stored", ids, source=True)
-            found = [doc["_source"] for doc in docs if doc.get("found")]
-            with reading(ids[0]):
-                rows += sum(int(one["rows"]) for one in found)
+            for id_, doc in zip(ids, docs, strict=True):
+                with reading(id_):
+                    rows += int(doc["_source"]["rows"]) if doc.get("found") else 0
         return rows
 
-    def judge(self, place: Place, verdict: dict[str, Any], guard: dict[str, Any]) -> bool:
+    def judge(self, place: ChunkPlace, verdict: dict[str, Any], guard: dict[str, Any]) -> bool:
         """Write a verdict; False if another one came first."""
+        # Sink and attempt, as a chunk has them, so that what drops an attempt drops its verdicts.
         source = {**verdict, "kind": "verdict", "sink": place.sink, "attempt": place.attempt}
-        target = path(self.indices.log, "_doc", place.verdict)
-        answer = self.cluster.ask(
+        doing, target = (
             "noting rows that can't be stored",
-            "PUT",
-            target,
-            params=guard,
-            body=source,
-            allow=(409,),
+            path(self.indices.log, "_doc", place.verdict),
         )
-        # An answer without a result is not the cluster's: `Told` raises.
+        answer = self.cluster.ask(doing, "PUT", target, params=guard, body=source, allow=(409,))
+        # An answer without a result is not the cluster's: `JsonObject` raises.
         return answer.status != 409 and bool(answer.body["result"])
 
     def attempts(self, sink: str, *, fresh: bool) -> list[Staged]:
         """What is staged for a sink, and is still there.
 
-        Args:
-            sink: its name.
-            fresh: with what was staged in the last seconds. Without that, the refresh, which costs
-                more than a small commit, is left to the index.
+        Without `fresh`, the last seconds may be missing: the refresh, which costs more than a small
+        commit, is left to the index.
         """
         if fresh:
             self.refresh()
@@ -197,51 +176,38 @@ class Log:
         found = reads.pages(self.cluster, LISTING, self.indices.log, first)
         return [hit["sort"][0] for hits in found for hit in hits]
 
-    def drop(self, sink: str, attempts: Iterable[str], known: Sequence[Place] = ()) -> None:
-        """Drop attempts, as far as they are there.
+    def drop(self, sink: str, attempts: Iterable[str], known: Sequence[ChunkPlace] = ()) -> None:
+        """Drop attempts of a sink, as far as they are there.
 
-        Args:
-            sink: whose they are.
-            attempts: by name.
-            known: chunks that need no search, which would find them late.
+        Chunks that are `known` need no search, which would find them late.
         """
         self._drop_places(known)
-        self._drop_listed(sink, sorted({*attempts} - {place.attempt for place in known}))
+        listed = sorted({*attempts} - {place.attempt for place in known})
+        if listed:
+            self.refresh()
+        for page in reads.batches(listed):
+            self._drop_listed(sink, page)
 
     def refresh(self) -> None:
         """Let listings show what is there now."""
-        target = path(self.indices.log, "_refresh")
-        self.cluster.ask(LISTING, "POST", target, allow=(404,))
+        self.cluster.ask(LISTING, "POST", path(self.indices.log, "_refresh"), allow=(404,))
 
-    def _drop_places(self, known: Sequence[Place]) -> None:
-        ids = [id_ for place in known for id_ in (place.id, place.verdict)]
-        for start in range(0, len(ids), reads.PAGE):
-            page = ids[start : start + reads.PAGE]
-            actions = [json.dumps({"delete": {"_id": id_}}) + "\n" for id_ in page]
-            target, text = path(self.indices.log, "_bulk"), "".join(actions).encode()
-            answer = bulk.send(self.cluster, DROPPING, target, text, len(page))
-            if isinstance(answer, int) or not bulk.all_done(answer):
+    def _drop_places(self, known: Sequence[ChunkPlace]) -> None:
+        target = path(self.indices.log, "_bulk")
+        for page in reads.batches([id_ for place in known for id_ in (place.id, place.verdict)]):
+            lines = "".join(json.dumps({"delete": {"_id": id_}}) + "\n" for id_ in page).encode()
+            items = bulk.send(self.cluster, DROPPING, target, lines, len(page))
+            if isinstance(items, int) or not bulk.all_done(items):
                 raise StoreUnreachable(f"Elasticsearch did not do all while {DROPPING}")
 
-    def _drop_listed(self, sink: str, named: Sequence[str]) -> None:
-        if named:
-            self.refresh()
-        for start in range(0, len(named), reads.PAGE):
-            page = named[start : start + reads.PAGE]
-            query = {"bool": {"filter": [{"term": {"sink": sink}}, {"terms": {"attempt": page}}]}}
-            answer = self.cluster.ask(
-                DROPPING,
-                "POST",
-                path(self.indices.log, "_delete_by_query"),
-                # A chunk that others drop in the same moment is no failure.
-                params={"conflicts": "proceed"},
-                body={"query": query},
-                allow=(404,),
-            )
-            if answer.body.get("failures"):
-                raise StoreUnreachable(
-                    "Elasticsearch could not drop all staged rows", str(answer.body["failures"][0])
-                )
+    def _drop_listed(self, sink: str, attempts: Sequence[str]) -> None:
+        query = {"bool": {"filter": [{"term": {"sink": sink}}, {"terms": {"attempt": attempts}}]}}
+        target, body = path(self.indices.log, "_delete_by_query"), {"query": query}
+        # A chunk that others drop in the same moment is no failure.
+        params = {"conflicts": "proceed"}
+        answer = self.cluster.ask(DROPPING, "POST", target, params=params, body=body, allow=(404,))
+        if failures := answer.body.get("failures"):
+            raise StoreUnreachable("Elasticsearch could not drop all staged rows", str(failures[0]))
 
     def _get(self, doing: str, ids: Sequence[str], *, source: bool = False) -> list[dict[str, Any]]:
         return reads.by_id(self.cluster, doing, self.indices.log, ids, source=source)
@@ -255,16 +221,16 @@ class Log:
             "query": {"bool": {"filter": [{"term": {"sink": sink}}, {"term": {"kind": "chunk"}}]}},
             "sort": ["attempt", "seq"],
             "_source": False,
-            "docvalue_fields": [*ABOUT],
+            "docvalue_fields": [*LISTED],
         }
         for hits in reads.pages(self.cluster, LISTING, self.indices.log, body):
             docs = self._get(LISTING, [hit["_id"] for hit in hits]) if hits else []
             for hit, doc in zip(hits, docs, strict=True):
                 if doc.get("found"):
                     with reading(hit["_id"]):
-                        about = {name: hit["fields"][name][0] for name in ABOUT}
-                        require_kinds(about, ABOUT)
-                        about["bytes"] = int(hit["_id"].rpartition("/")[2])  # see `Place.id`
+                        about = {name: hit["fields"][name][0] for name in LISTED}
+                        require_kinds(about, LISTED)
+                        about["bytes"] = int(hit["_id"].rpartition("/")[2])  # see `ChunkPlace.id`
                     yield about
 
 
@@ -279,17 +245,15 @@ class Clock:
         """Unix time, in seconds."""
         mine = time.time()
         if abs(mine - self._asked) > CLOCK:
-            self._ahead = self._told() - mine
-            self._asked = mine
+            self._asked, self._ahead = mine, self._of_cluster() - mine
         return mine + self._ahead
 
-    def _told(self) -> float:
-        answer = self.cluster.ask(
-            "asking for the time",
-            "GET",
+    def _of_cluster(self) -> float:
+        target, params = (
             path("_nodes", "_local", "stats", "http"),
-            params={"filter_path": "nodes.*.timestamp"},
-            allow=(404,),  # of a proxy, which `ask` tells apart
+            {"filter_path": "nodes.*.timestamp"},
         )
+        # A 404 is of a proxy, which `ask` tells apart.
+        answer = self.cluster.ask("asking for the time", "GET", target, params=params, allow=(404,))
         (node,) = answer.body["nodes"].values()
         return float(node["timestamp"]) / 1000

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from pyspark_elasticsearch.journal.indices import OwnIndices
@@ -26,15 +26,16 @@ from sparkonce.protocol import AuxiliaryRecord, Manifest, Proposal, Record
 
 RACES = 100
 UNDECIDED = -1
+WRITING = "writing the ledger"
 KINDS = {"revision": int, "stamp": str, "token": str, "body": str}
 
 
-class Held(NamedTuple):
-    """A document as it was read, and what a write over it must name."""
+class StoredRecord(NamedTuple):
+    """A document as it was read; without a source it was not there."""
 
     id: str
     source: dict[str, Any]
-    guard: dict[str, Any]
+    guard: dict[str, Any]  # what a write over it must name
 
     @property
     def record(self) -> Record:
@@ -51,41 +52,28 @@ class Held(NamedTuple):
         """The sequence number of the write that made the last decision; -1 before the first."""
         if not self.source:
             return UNDECIDED
+        # Null in the write that decides: that number is its own, and nobody knows it before.
         kept = self.source.get("decided")
         with reading(self.id):
             return int(self.guard["if_seq_no"] if kept is None else kept)
 
-    @property
-    def applied(self) -> int:
-        """Chunks of the decision in it that took effect."""
+    def count(self, name: str) -> int:
+        """A count in it: ``applied`` chunks of its decision, or the last ``fence`` drawn."""
         with reading(self.id):
-            return int(self.source.get("applied", 0))
-
-    @property
-    def fence(self) -> int:
-        """The last number that was drawn; 0 before the first."""
-        with reading(self.id):
-            return int(self.source.get("fence", 0))
+            return int(self.source.get(name, 0))
 
 
 @dataclass(frozen=True)
 class Destination:
-    """Where the rows of an epoch go, as its manifest notes it.
+    """Where the rows of an epoch go, as its manifest notes it."""
 
-    Attributes:
-        fence: of the epoch.
-        index: the target; empty where each row says so.
-        since: of a data stream, the index that took its writes; empty for others.
-        replaces: the index in whose place it comes, with its first row; empty for most.
-    """
-
-    fence: int
-    index: str
-    since: str = ""
-    replaces: str = ""
+    fence: int  # of the epoch
+    index: str  # the target; empty where each row says so
+    since: str = ""  # of a data stream, the index that took its writes; empty for others
+    replaces: str = ""  # the index in whose place it comes, with its first row; empty for most
 
 
-class Records:
+class LedgerRecords:
     """Reads and writes records."""
 
     def __init__(self, cluster: Cluster, indices: OwnIndices) -> None:
@@ -93,7 +81,7 @@ class Records:
 
     def read(self, name: str) -> Record:
         """The record, or ``Record()``."""
-        return self._held(_record(name)).record
+        return self._get(_record(name)).record
 
     def decide(self, decision: Proposal) -> Record:
         """Write a decision, and what is kept beside it."""
@@ -111,27 +99,29 @@ class Records:
         """See `Store.swap`."""
         # A note of progress moves the document and not its stamp: then the write is tried anew.
         for _ in range(RACES):
-            held = self._held(_record(name))
-            there = held.record
+            stored = self._get(_record(name))
+            there, reached = stored.record, stored.count("applied")
             # A cluster that lost writes may show a decision again, and less of it as applied.
-            if there.stamp != over or held.applied < applied:
+            if there.stamp != over or reached < applied:
                 return there
             if not new.revision:
-                if not held.source or self._write(_record(name), None, held):
+                if not stored.source or self._write(None, stored):
                     return new
                 continue
-            goes_on = there.token == new.token
-            decides = bool(new.token) and not goes_on
-            order = None if decides else held.decided
-            source = _source(name, new, held.applied if goes_on else 0, order)
-            if self._write_both(name, source, held, beside):
+            # `applied` belongs to the token: another decision begins at 0. `decided` stays as long
+            # as nothing is decided, whatever else is written.
+            same = there.token == new.token
+            order = None if new.token and not same else stored.decided
+            source = _source(name, new, reached if same else 0, order)
+            if self._write_both(source, stored, beside):
                 return new
         raise _contended(name)
 
     def progress(self, name: str, token: str) -> int | None:
         """Chunks of this decision that took effect; None if it is no longer the last one."""
-        held = self._held(_record(name))
-        return held.applied if held.source and held.record.token == token else None
+        stored = self._get(_record(name))
+        last = stored.source and stored.record.token == token
+        return stored.count("applied") if last else None
 
     def is_over(self, manifest: Manifest) -> bool:
         """Whether a decision is applied, or no longer the last one."""
@@ -139,23 +129,20 @@ class Records:
         return done is None or done >= len(manifest.chunks)
 
     def advance(self, name: str, token: str, applied: int, *, always: bool = False) -> int | None:
-        """Write how many chunks took effect, and give what is there then, as `progress` does.
+        """Write how many chunks took effect, from the first; give what is there then.
 
-        Args:
-            name: of the record.
-            token: of the decision.
-            applied: chunks from its beginning.
-            always: write even what is there already: only a write proves that a read is current.
+        That is None if the decision is no longer the last one. With `always`, even what is there
+        already is written: only a write proves that a read is current.
         """
         for _ in range(RACES):
-            held = self._held(_record(name))
-            if not held.source or held.record.token != token:
+            stored = self._get(_record(name))
+            if not stored.source or stored.record.token != token:
                 return None
-            reached = max(held.applied, applied)
-            if reached == held.applied and not always:
+            before = stored.count("applied")
+            reached = max(before, applied)
+            if reached == before and not always:
                 return reached
-            source = _source(name, held.record, reached, held.decided)
-            if self._write(_record(name), source, held):
+            if self._write(_source(name, stored.record, reached, stored.decided), stored):
                 return reached
         raise _contended(name)
 
@@ -166,16 +153,15 @@ class Records:
         lost while the documents that carry such numbers are still there.
         """
         for _ in range(RACES):
-            held = self._held(_fence(target))
-            fence = max(held.fence + 1, time.time_ns() // 1_000_000)
-            source = {"kind": "fence", "name": target, "fence": fence}
-            if self._write(_fence(target), source, held):
+            stored = self._get(_fence(target))
+            fence = max(stored.count("fence") + 1, time.time_ns() // 1_000_000)
+            if self._write({"kind": "fence", "name": target, "fence": fence}, stored):
                 return fence
         raise _contended(target)
 
     def last_drawn(self, target: str) -> int:
-        """The last number that `draw` gave for a target."""
-        return self._held(_fence(target)).fence
+        """The last number that `draw` gave for a target; 0 before the first."""
+        return self._get(_fence(target)).count("fence")
 
     def names(self) -> list[str]:
         """The names of all records."""
@@ -188,48 +174,44 @@ class Records:
 
     def decided_after(self, name: str) -> list[str]:
         """The sinks of the same target with a later decision."""
-        own, kin = self._held(_record(name)).decided, kin_of(name)
+        own, kin = self._get(_record(name)).decided, kin_of(name)
         found = self._found("looking who has decided since")
-        return [one for one, held in found if one.endswith(kin) and held.decided > own]
+        return [one for one, stored in found if one.endswith(kin) and stored.decided > own]
 
-    def _found(
-        self, doing: str, condition: dict[str, Any] | None = None
-    ) -> Iterator[tuple[str, Held]]:
-        """All records, or those that meet a condition: their names and their order."""
-        index, about = self.indices.ledger, {"term": {"kind": "record"}}
+    def _found(self, doing: str, *conditions: dict[str, Any]) -> Iterator[tuple[str, StoredRecord]]:
+        index = self.indices.ledger
         self.cluster.ask(doing, "POST", path(index, "_refresh"), allow=(404,))
-        query = {"bool": {"filter": [about, condition] if condition else [about]}}
-        wanted = {"_source": ["name", "decided"], "seq_no_primary_term": True}
-        for hits in reads.pages(
-            self.cluster, doing, index, {"query": query, "sort": ["name"], **wanted}
-        ):
+        body = {
+            "query": {"bool": {"filter": [{"term": {"kind": "record"}}, *conditions]}},
+            "sort": ["name"],
+            "_source": ["name", "decided"],
+            "seq_no_primary_term": True,
+        }
+        for hits in reads.pages(self.cluster, doing, index, body):
             for hit in hits:
                 with reading(hit["_id"]):
                     name = str(hit["_source"]["name"])
-                yield name, _as_held(hit["_id"], hit)
+                yield name, _stored(hit["_id"], hit)
 
-    def _held(self, id_: str) -> Held:
-        answer = self.cluster.ask(
-            "reading the ledger", "GET", path(self.indices.ledger, "_doc", id_), allow=(404,)
-        )
-        if answer.status == 404:
-            return Held(id_, {}, {"op_type": "create"})
-        return _as_held(id_, answer.body)
+    def _get(self, id_: str) -> StoredRecord:
+        target = path(self.indices.ledger, "_doc", id_)
+        status, body = self.cluster.ask("reading the ledger", "GET", target, allow=(404,))
+        return _stored(id_, None if status == 404 else body)
 
-    def _write(self, id_: str, source: dict[str, Any] | None, held: Held) -> bool:
+    def _write(self, source: dict[str, Any] | None, over: StoredRecord) -> bool:
         """Write over what was read, or delete it; False if something else is there now."""
         method, absent = ("PUT", (409,)) if source is not None else ("DELETE", (404, 409))
         if source is not None:
             self.indices.ensure()
-        target, doing = path(self.indices.ledger, "_doc", id_), "writing the ledger"
+        target = path(self.indices.ledger, "_doc", over.id)
         answer = self.cluster.ask(
-            doing, method, target, params=held.guard, body=source, allow=absent
+            WRITING, method, target, params=over.guard, body=source, allow=absent
         )
-        # An answer without a result is not the cluster's: `Told` raises.
+        # An answer without a result is not the cluster's: `JsonObject` raises.
         return answer.status not in absent and bool(answer.body["result"])
 
     def _write_both(
-        self, name: str, source: dict[str, Any], held: Held, beside: AuxiliaryRecord | None
+        self, source: dict[str, Any], over: StoredRecord, beside: AuxiliaryRecord | None
     ) -> bool:
         """Write a record, and what is kept beside it, which costs no request of its own.
 
@@ -237,32 +219,32 @@ class Records:
         its version, so that no decision that comes late writes over that of a later one.
         """
         if beside is None:
-            return self._write(_record(name), source, held)
+            return self._write(source, over)
         self.indices.ensure()
         version = {"version": source["revision"], "version_type": "external"}
-        guard = dict(held.guard)
+        guard = dict(over.guard)
         action = guard.pop("op_type", "index")
+        auxiliary = Record(1, source["stamp"], "", beside.body)
         lines = [
             {"index": {"_id": _record(beside.name), **version}},
-            _source(beside.name, Record(1, source["stamp"], "", beside.body), 0, UNDECIDED),
-            {action: {"_id": _record(name), **guard}},
+            _source(beside.name, auxiliary, 0, UNDECIDED),
+            {action: {"_id": over.id, **guard}},
             source,
         ]
         text = "".join(json.dumps(line) + "\n" for line in lines).encode()
-        doing = "writing the ledger"
-        items = bulk.send(self.cluster, doing, path(self.indices.ledger, "_bulk"), text, 2)
+        items = bulk.send(self.cluster, WRITING, path(self.indices.ledger, "_bulk"), text, 2)
         if isinstance(items, int):
-            raise of_answer(items, {"type": "413", "reason": f"{len(text):,} bytes"}, doing)
+            raise of_answer(items, bulk.too_large(text), WRITING)
         for item in items:
             # 409 of the first is no failure: offsets of this revision, or later ones, are there.
             if not item.done and item.status != 409:
-                raise of_answer(item.status, item.error, doing)
+                raise of_answer(item.status, item.error, WRITING)
         return items[1].done
 
 
-def _as_held(id_: str, document: Mapping[str, Any]) -> Held:
-    guard = {"if_seq_no": document["_seq_no"], "if_primary_term": document["_primary_term"]}
-    return Held(id_, document["_source"], guard)
+def _stored(id_: str, document: Mapping[str, Any] | None) -> StoredRecord:
+    source = document["_source"] if document is not None else {}
+    return StoredRecord(id_, source, reads.overwrite_guard(document))
 
 
 def _record(name: str) -> str:
@@ -274,17 +256,9 @@ def _fence(target: str) -> str:
 
 
 def _source(name: str, record: Record, applied: int, decided: int | None) -> dict[str, Any]:
-    return {
-        "kind": "record",
-        "name": name,
-        "revision": record.revision,
-        "stamp": record.stamp,
-        "token": record.token,
-        "body": record.body,
-        "open": bool(record.token),
-        "applied": applied,
-        "decided": decided,
-    }
+    # `open` is what `unfinished` searches: a decision has a token until it is finished.
+    state = {"open": bool(record.token), "applied": applied, "decided": decided}
+    return {"kind": "record", "name": name, **asdict(record), **state}
 
 
 def _contended(name: str) -> StoreUnreachable:

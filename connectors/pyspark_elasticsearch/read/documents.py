@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyarrow import types
 
-from pyspark_elasticsearch.read.described import META
+from pyspark_elasticsearch.read.fields import META
 from sparkonce.errors import ValueUnreadable
 from sparkonce.values import from_json
 from sparkonce.values.from_json import Number
@@ -29,12 +29,14 @@ FLOATS: tuple[tuple[Callable[[pa.DataType], bool], Collection[str]], ...] = (
 )
 """Types of fields that are no more than the nearest float, or fit into one."""
 
-BOOLEANS = {"": False, "false": False, "true": True}
-"""Texts that the cluster takes for booleans."""
+NOT_STORED = (pa.ArrowException, UnicodeError, OverflowError, TypeError)
+"""What Arrow raises of a value that it can't hold."""
+
+BOOLEANS = {"": False, "false": False, "true": True}  # texts that the cluster takes for booleans
 
 
 @dataclass(frozen=True)
-class Shape:
+class FieldTraits:
     """What the types of columns don't tell.
 
     Attributes:
@@ -58,89 +60,65 @@ class Shape:
 
 
 class Page(NamedTuple):
-    """A page.
-
-    Attributes:
-        rows: of it.
-        hits: how many they are.
-        last: the place of the last one, behind which the next page begins.
-        point: the point in time, as the cluster wants it named from now on.
-        timed_out: whether the cluster ended the search before it was done.
-    """
+    """The rows of a page, and how many hits they are made of."""
 
     rows: pa.RecordBatch
     hits: int
-    last: Sequence[int]
-    point: str
-    timed_out: bool
+    last: Sequence[int]  # the place of the last hit, behind which the next page begins
+    point: str  # the point in time, as the cluster wants it named from now on
+    timed_out: bool  # whether the cluster ended the search before it was done
 
 
-def page(body: bytes, schema: pa.Schema, shape: Shape) -> Page:
-    """The rows of an answer.
-
-    Raises:
-        ValueUnreadable: a value is none of its type.
-    """
-    answer = _parsed(body)
-    hits = answer["hits"]["hits"]
-    rows = [_row(hit, schema, shape) for hit in hits]
-    columns = [_column([row[at] for row in rows], field, hits) for at, field in enumerate(schema)]
-    last = [int(one) for one in hits[-1]["sort"]] if hits else []
-    made = pa.RecordBatch.from_arrays(columns, schema=schema)
-    return Page(made, len(hits), last, answer["pit_id"], answer["timed_out"])
-
-
-def _parsed(body: bytes) -> Any:
+def page(body: bytes, schema: pa.Schema, traits: FieldTraits) -> Page:
+    """The rows of an answer; `ValueUnreadable` if a value is none of its type."""
     try:
-        return from_json.parse_tree(body)
+        answer = from_json.parse_tree(body)
     except ValueError as error:
         raise ValueUnreadable(
             f"A page of documents can't be read: {error}",
             why="JSON in one of them has about a thousand levels, more than Python reads",
             todo="leave its field out by option columns, or such documents by option query",
         ) from None
+    hits = answer["hits"]["hits"]
+    rows = [_row(hit, schema, traits) for hit in hits]
+    columns = [_column([row[at] for row in rows], field, hits) for at, field in enumerate(schema)]
+    last = [int(one) for one in hits[-1]["sort"]] if hits else []
+    made = pa.RecordBatch.from_arrays(columns, schema=schema)
+    return Page(made, len(hits), last, answer["pit_id"], answer["timed_out"])
 
 
-def _row(hit: Mapping[str, Any], schema: pa.Schema, shape: Shape) -> list[Any]:
-    document, found = Objects([_document(hit, schema)]), []
-    for field in schema:
-        values = [hit.get(field.name)] if field.name in META else document.at(field.name)
-        try:
-            fit = _fitted(values, field.type, shape, field.name)
-            found.append(from_json.value_of_tree(fit, field.type))
-        except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
-            raise _unreadable(hit, field, values, error) from None
-    return found
-
-
-def _document(hit: Mapping[str, Any], schema: pa.Schema) -> Mapping[str, Any]:
-    """The document of a hit; of none that is not there a column would be null.
-
-    Raises:
-        ValueUnreadable: it is not there, and has columns.
-    """
+def _row(hit: Mapping[str, Any], schema: pa.Schema, traits: FieldTraits) -> list[Any]:
+    # Of a document that is not there a column would be null.
     if "_source" not in hit and not {*schema.names} <= {*META}:
         raise ValueUnreadable(
             f"Document {hit['_id']!r} in index {hit['_index']} has no _source",
             why="the index does not keep the documents",
             todo="leave the index out of option index, or index the documents anew",
         )
-    return hit.get("_source", {})  # type: ignore[no-any-return]
+    document, found = _Objects([hit.get("_source", {})]), []
+    for field in schema:
+        values = [hit.get(field.name)] if field.name in META else document.at(field.name)
+        try:
+            fit = _fitted(values, field.type, traits, field.name)
+            found.append(from_json.value_of_tree(fit, field.type))
+        except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
+            raise _unreadable(hit, field, values, error) from None
+    return found
 
 
 def _column(values: list[Any], field: pa.Field, hits: list[Any]) -> pa.Array:
     try:
         return pa.array(values, field.type)
-    except (pa.ArrowException, UnicodeError, OverflowError, TypeError):
+    except NOT_STORED:
         for value, hit in zip(values, hits, strict=True):
             try:
                 pa.array([value], field.type)
-            except (pa.ArrowException, UnicodeError, OverflowError, TypeError) as error:
+            except NOT_STORED as error:
                 raise _unreadable(hit, field, [value], error) from None
         raise
 
 
-class Objects:
+class _Objects:
     """What a document has at one path: objects that are one, as the cluster sees them.
 
     ``{"a": {"b": 1}, "a.c": 2, "a": null}`` has ``{"b": 1}`` and ``{"c": 2}`` at ``a``.
@@ -170,7 +148,6 @@ def _dotted(one: Mapping[str, Any], path: str) -> Iterator[Any]:
 
 
 def _each(value: Any) -> Iterator[Any]:
-    """A value, or those in an array, and in arrays inside it."""
     if isinstance(value, list):
         for one in value:
             yield from _each(one)
@@ -178,40 +155,41 @@ def _each(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _fitted(values: list[Any], kind: pa.DataType, shape: Shape, at: str) -> Any:
-    """All values at a path as one, as `untext` takes it."""
-    if at in shape.stems:
+def _fitted(values: list[Any], kind: pa.DataType, traits: FieldTraits, at: str) -> Any:
+    """All values at a path as one, as `from_json` takes it."""
+    if at in traits.stems:
+        # Others' names go on from this one: objects are theirs, and no part of its value.
         values = [_without_objects(one) for one in values]
     there = [one for one in values if one is not None]
     if not there:
         return None
     if types.is_list(kind):
-        there = [_components(one, shape, at) for one in there]
+        there = [_components(one, traits, at) for one in there]
         each = [one for many in there for one in (many if isinstance(many, list) else [many])]
-        return [_fitted([one], kind.value_type, shape, at) for one in each]
-    if types.is_string(kind) and at in shape.any_json:
+        return [_fitted([one], kind.value_type, traits, at) for one in each]
+    if types.is_string(kind) and at in traits.any_json:
         return _dumped(_one(there))
     if any(isinstance(one, list) for one in there):
         raise ValueError("it is an array: name the field in option arrayFields")
     if types.is_struct(kind):
-        inner = Objects(_objects(there))
+        inner = _Objects(_objects(there))
         return {
-            one.name: _fitted(inner.at(one.name), one.type, shape, f"{at}.{one.name}")
+            one.name: _fitted(inner.at(one.name), one.type, traits, f"{at}.{one.name}")
             for one in kind
         }
     if types.is_map(kind):
         (whole,) = _objects([_one(there)])
         return {
-            key: _fitted([one], kind.item_type, shape, f"{at}.{key}") for key, one in whole.items()
+            key: _fitted([one], kind.item_type, traits, f"{at}.{key}") for key, one in whole.items()
         }
-    return _leaf(_one(there), kind, shape, at)
+    return _leaf(_one(there), kind, traits, at)
 
 
-def _components(vector: Any, shape: Shape, at: str) -> Any:
+def _components(vector: Any, traits: FieldTraits, at: str) -> Any:
     """What a vector is of, that may be a text of its bytes."""
-    if at not in shape.vectors or not isinstance(vector, str):
+    if at not in traits.vectors or not isinstance(vector, str):
         return vector
-    if len(vector) // 2 not in shape.vectors[at] or not re.fullmatch("([0-9a-fA-F]{2})+", vector):
+    if len(vector) // 2 not in traits.vectors[at] or not re.fullmatch("([0-9a-fA-F]{2})+", vector):
         raise ValueError("it is a vector in a text of unknown form")
     return [Number(one - 256 if one > 127 else one) for one in bytes.fromhex(vector)]
 
@@ -223,14 +201,12 @@ def _objects(values: list[Any]) -> list[Mapping[str, Any]]:
 
 
 def _without_objects(value: Any) -> Any:
-    """What is of a field whose name others go on from: their values are no part of it."""
     if isinstance(value, list):
         return [one for one in value if not isinstance(one, Mapping)] or None
     return None if isinstance(value, Mapping) else value
 
 
 def _one(values: list[Any]) -> Any:
-    """The one value that there is, of an object all its members."""
     found = values[0]
     for one in values[1:]:
         both = isinstance(found, Mapping) and isinstance(one, Mapping)
@@ -240,30 +216,24 @@ def _one(values: list[Any]) -> Any:
     return found
 
 
-def _leaf(tree: Any, kind: pa.DataType, shape: Shape, at: str) -> Any:
+def _leaf(tree: Any, kind: pa.DataType, traits: FieldTraits, at: str) -> Any:
     if isinstance(tree, Mapping):
         raise ValueError("it is an object")
     if types.is_string(kind):
         return json.dumps(tree) if isinstance(tree, bool) else str(tree)
     if types.is_boolean(kind):
-        return _boolean(tree)
+        if isinstance(tree, Number) or not (isinstance(tree, bool) or tree in BOOLEANS):
+            raise ValueError("it is no boolean")
+        return tree if isinstance(tree, bool) else BOOLEANS[tree]
     if isinstance(tree, bool):
         raise ValueError("it is a boolean")
-    if types.is_floating(kind) and not shape.is_exact(kind, at) and _is_rounded(tree, kind):
+    if types.is_floating(kind) and not traits.is_exact(kind, at) and _is_rounded(tree, kind):
         raise ValueError("it has more digits")
     if types.is_timestamp(kind) and isinstance(tree, Number):
-        if at not in shape.millis or re.fullmatch("[0-9]{4}", tree):
+        if at not in traits.millis or re.fullmatch("[0-9]{4}", tree):
             raise ValueError("it is a number, and the field's format does not say of what")
         return f"{pa.array([int(tree)]).view(pa.timestamp('ms')).cast(pa.string())[0]}Z"
     return tree
-
-
-def _boolean(tree: Any) -> bool:
-    if isinstance(tree, bool):
-        return tree
-    if isinstance(tree, Number) or tree not in BOOLEANS:
-        raise ValueError("it is no boolean")
-    return BOOLEANS[tree]
 
 
 def _is_rounded(text: str, kind: pa.DataType) -> bool:

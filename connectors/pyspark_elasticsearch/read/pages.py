@@ -7,122 +7,171 @@ https://www.elastic.co/guide/en/elasticsearch/reference/current/paginate-search-
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from pyarrow import types
 
-from pyspark_elasticsearch.read.documents import Shape
-from pyspark_elasticsearch.read.hits import Reader
-from pyspark_elasticsearch.read.refusals import require_whole
-from pyspark_elasticsearch.read.searches import searched
-from pyspark_elasticsearch.server.client import Cluster, path
+from pyspark_elasticsearch.read import documents
+from pyspark_elasticsearch.read.documents import FieldTraits, Page
+from pyspark_elasticsearch.read.fields import META
+from pyspark_elasticsearch.server.client import RAW_PAGE, Cluster, path
+from pyspark_elasticsearch.server.reads import require_in_time, search
 from sparkonce.errors import SnapshotBroken
+from sparkonce.values import from_json
+
+DOTTED = re.compile(rb'\.[^".\\]*(?:\\.[^".\\]*)*"\s*:')
+"""A member ``"a.b"``, which is the same as ``b`` inside ``a``, and which Arrow passes over.
+
+It looks from each dot to the next one: texts may have many.
+"""
+
+ESCAPED = b"\\u002"  # what a dot begins with that is written as an escape
+DATES = (pa.string(), pa.int64())  # Arrow reads a date as its text, or milliseconds since 1970
+
+
+class PageReader:
+    """Reads the pages of one split."""
+
+    def __init__(self, schema: pa.Schema, traits: FieldTraits) -> None:
+        self.schema, self.traits = schema, traits
+        self._plans = [*_plans(schema, traits)]
+
+    def page(self, body: bytes) -> Page:
+        """The rows of an answer; `ValueUnreadable` if a value is none of its type."""
+        if ESCAPED not in body and not DOTTED.search(body):
+            for plan in self._plans:
+                try:
+                    found = self._page(body, plan)
+                except (pa.ArrowInvalid, ValueError):
+                    continue
+                self._plans.remove(plan)  # what one page is, the next ones are likely to be
+                self._plans.insert(0, plan)
+                return found
+        return documents.page(body, self.schema, self.traits)
+
+    def _page(self, body: bytes, plan: pa.Schema) -> Page:
+        line = body.replace(b"\n", b" ")  # a document may have some, between its members
+        (answer,) = from_json.read(line, plan).to_batches()
+        hits = _members(answer.column("hits").field("hits").flatten())
+        if "_source" in hits and hits["_source"].null_count:
+            raise ValueError("a document is not there")
+        source = _members(hits["_source"]) if "_source" in hits else {}
+        found = [(hits if one.name in META else source)[one.name] for one in self.schema]
+        made = [from_json.finished(*pair) for pair in zip(found, self.schema.types, strict=True)]
+        rows = pa.RecordBatch.from_arrays(made, schema=self.schema)
+        last = hits["sort"][-1].as_py() if len(hits["sort"]) else []
+        point, timed_out = (answer.column(one)[0].as_py() for one in ("pit_id", "timed_out"))
+        return Page(rows, len(hits["sort"]), last, point, timed_out)
+
+
+def _members(objects: pa.StructArray) -> dict[str, pa.Array]:
+    """What is inside objects, by name: of a hit, or of a document, never of both."""
+    return dict(zip((one.name for one in objects.type), objects.flatten(), strict=True))
+
+
+def _plans(schema: pa.Schema, traits: FieldTraits) -> Iterator[pa.Schema]:
+    """What Arrow may read an answer as: nothing, where it would miss values."""
+    source = pa.struct([one for one in schema if one.name not in META])
+    inside = [*_inside(source)]
+    if any("." in one.name for one in inside):  # it may lie inside another object as well
+        return
+    moments = any(types.is_timestamp(one.type) for one in inside)
+    for dates in DATES if moments else DATES[:1]:
+        found = from_json.carrier(source, _leaf(dates, traits))
+        if found is not None:
+            yield _answer(found)
+
+
+def _answer(source: pa.DataType) -> pa.Schema:
+    members = [*META.items(), ("sort", pa.list_(pa.int64()))]
+    if source.num_fields:
+        members.append(("_source", source))
+    hits = pa.struct([("hits", pa.list_(pa.struct(members)))])
+    return pa.schema([("pit_id", pa.string()), ("timed_out", pa.bool_()), ("hits", hits)])
+
+
+def _inside(kind: pa.DataType) -> Iterator[pa.Field]:
+    for at in range(kind.num_fields if types.is_struct(kind) or types.is_list(kind) else 0):
+        yield kind.field(at)
+        yield from _inside(kind.field(at).type)
+
+
+def _leaf(dates: pa.DataType, traits: FieldTraits) -> from_json.Leaf:
+    """What Arrow reads values as, where dates are of this type."""
+
+    def leaf(at: str, kind: pa.DataType) -> pa.DataType | None:
+        if not traits.is_exact(kind, at) or (types.is_string(kind) and at in traits.any_json):
+            return None
+        if types.is_timestamp(kind):
+            return None if types.is_integer(dates) and at not in traits.millis else dates
+        return from_json.plain(at, kind)
+
+    return leaf
+
 
 log = logging.getLogger("sparkonce")
 
 READING, COUNTING = "reading documents", "counting documents"
-BLOCK = 4 * 1024 * 1024
-"""Bytes that a page is to have, by what the one before it had."""
-
-FIRST, FASTER = 50, 4
-"""Documents of the first page, and how many times as many each next one has at most."""
+BLOCK = 4 * 1024 * 1024  # bytes that a page is to have, by what the one before it had
+FIRST, FASTER = 50, 4  # documents of the first page; and the most by which each next is longer
 
 
 @dataclass(frozen=True)
 class Slice:
-    """A split.
+    """A split."""
 
-    Attributes:
-        point: in time, as the cluster names it.
-        number: of so `many` parts of it.
-        body: of the search: its query, and what of documents is read.
-        shape: of the documents, when the point was opened.
-        most: documents that a page may have.
-    """
-
-    point: str
-    number: int
+    point: str  # in time, as the cluster names it
+    number: int  # of so `many` parts of it
     many: int
-    body: Mapping[str, Any]
-    shape: Shape
-    most: int
+    body: Mapping[str, Any]  # of the search: its query, and what of documents is read
+    traits: FieldTraits  # of the documents, when the point was opened
+    most: int  # documents that a page may have
 
 
-def taken(
-    cluster: Cluster, index: str, search: Mapping[str, Any], *wider: Mapping[str, Any]
+def first_accepted(
+    cluster: Cluster, index: str, query: Mapping[str, Any], *wider: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], int, int]:
     """The first of several searches that the cluster takes, its documents, and their shards.
 
     It may refuse one (`search.allow_expensive_queries`, `index.max_terms_count`).
     """
-    body = {"query": search["query"], "size": 0, "track_total_hits": True}
+    body = {"query": query["query"], "size": 0, "track_total_hits": True}
     allow = (400,) if wider else ()
-    answer = searched(cluster, COUNTING, path(index, "_search"), body, allow)
+    answer = search(cluster, COUNTING, path(index, "_search"), body, allow)
     if answer.status in allow:
         log.warning("The cluster refuses the conditions of a query, so all rows are read")
-        return taken(cluster, index, *wider)
-    return search, int(answer.body["hits"]["total"]["value"]), int(answer.body["_shards"]["total"])
-
-
-def opened(cluster: Cluster, index: str, keep: str, **of: str) -> str:
-    """A point in time, which the cluster keeps for so long after its last page.
-
-    Args:
-        cluster: where.
-        index: what is read.
-        keep: for how long, as the cluster writes it.
-        of: further parameters, such as ``preference``.
-    """
-    params = {"keep_alive": keep, **of}
-    told = cluster.ask("opening a point in time", "POST", path(index, "_pit"), params=params)
-    return str(told.body["id"])
-
-
-def close(cluster: Cluster, point: str) -> None:
-    """Let the cluster forget a point in time."""
-    cluster.ask("closing a point in time", "DELETE", "/_pit", body={"id": point}, allow=(404,))
+        return first_accepted(cluster, index, *wider)
+    return query, int(answer.body["hits"]["total"]["value"]), int(answer.body["_shards"]["total"])
 
 
 def read(cluster: Cluster, part: Slice, schema: pa.Schema, keep: str) -> Iterator[pa.RecordBatch]:
-    """The rows of a slice.
-
-    Args:
-        cluster: where.
-        part: the slice.
-        schema: of the rows.
-        keep: for how long the point in time is kept after each page.
-
-    Raises:
-        SnapshotBroken: the point in time is not there any more.
-    """
-    reader = Reader(schema, part.shape)
+    """The rows of a slice; `SnapshotBroken` if its point in time is not there any more."""
+    reader = PageReader(schema, part.traits)
     asked = {**part.body, "sort": [{"_shard_doc": "asc"}], "track_total_hits": False}
     if part.many > 1:
         asked["slice"] = {"id": part.number, "max": part.many}
     point, size = part.point, min(FIRST, part.most)
     while True:
         asked |= {"pit": {"id": point, "keep_alive": keep}, "size": size}
-        answer = searched(cluster, READING, "/_search", asked, (404,))
+        answer = search(cluster, READING, "/_search", asked, (404,))
         if answer.status == 404:
-            raise _lost(keep)
-        page = reader.page(answer.body["bytes"])
-        require_whole(page._asdict(), READING)
+            raise SnapshotBroken(
+                "The point in time that a read is made of is not there any more",
+                why=f"the cluster keeps it for {keep} (option keepAlive) after its last page; a"
+                " node that stops, or an index that is deleted, takes it away at once",
+                todo="read again, from load() on: Spark plans a DataFrame once; a plan that waits,"
+                " or has more splits than Spark has cores, wants a longer keepAlive",
+            )
+        body = answer.body[RAW_PAGE]
+        page = reader.page(body)
+        require_in_time(page.timed_out, READING)
         if page.hits:
             yield page.rows
         if page.hits < size:
             return
         asked["search_after"], point = page.last, page.point
-        fitting = size * BLOCK // len(answer.body["bytes"])
-        size = max(1, min(fitting, size * FASTER, part.most))
-
-
-def _lost(keep: str) -> SnapshotBroken:
-    return SnapshotBroken(
-        "The point in time that a read is made of is not there any more",
-        why=f"the cluster keeps it for {keep} (option keepAlive) after its last page; a node that"
-        " stops, or an index that is deleted, takes it away at once",
-        todo="read again, from load() on: Spark plans a DataFrame once; a plan that waits, or has"
-        " more splits than Spark has cores, wants a longer keepAlive",
-    )
+        size = max(1, min(size * BLOCK // len(body), size * FASTER, part.most))

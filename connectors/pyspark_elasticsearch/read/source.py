@@ -7,35 +7,26 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyspark_elasticsearch.read import fit, pages, where
-from pyspark_elasticsearch.read.described import META, Described, described, kind_of, natural
-from pyspark_elasticsearch.read.documents import Shape
-from pyspark_elasticsearch.read.names import asked
+from pyspark_elasticsearch.read import fitness, pages, where
+from pyspark_elasticsearch.read.documents import FieldTraits
+from pyspark_elasticsearch.read.fields import META, IndexFields, asked, describe, kind_of, natural
 from pyspark_elasticsearch.read.pages import Slice
+from pyspark_elasticsearch.server import reads
 from pyspark_elasticsearch.server.client import Cluster
 from sparkonce import checks
 from sparkonce.options import Options
 from sparkonce.reading import Scan
 
-FEW = 10_000
-"""Documents that are not worth a split of their own."""
-
-LEAST = 4
-"""Splits of indices with fewer shards."""
-
-MOST = 1024
-"""Slices that a cluster makes of a point in time (`index.max_slices_per_pit`)."""
+FEW = 10_000  # documents that are not worth a split of their own
+LEAST = 4  # splits of indices with fewer shards
+MOST = 1024  # slices that a cluster makes of a point in time (`index.max_slices_per_pit`)
 
 
 def inferred(cluster: Cluster, options: Options) -> pa.Schema:
-    """The columns of all fields, or of those that option ``columns`` names.
-
-    Raises:
-        OptionError: a field has types that contradict each other.
-    """
-    there = described(cluster, options["index"])
+    """The columns of all fields, or of those that option ``columns`` names; see `natural`."""
+    there = describe(cluster, options["index"])
     arrays = options["arrayFields"] or ()
-    fit.require_arrays(arrays, there)
+    fitness.require_arrays(arrays, there)
     if not options["columns"]:
         return pa.schema([*natural(there.fields, arrays)])
     held = {name: one for name, one in there.fields.items() if kind_of(one or {}) != "alias"}
@@ -54,41 +45,44 @@ class ElasticsearchSource:
 
     def splits(self) -> Sequence[Slice]:
         """See `Source.splits`. Slices of one point in time."""
-        there, index = described(self.cluster, self.options["index"]), asked(self.options["index"])
-        fit.require_arrays(self.options["arrayFields"] or (), there)
-        fit.require(self.scan.schema, there)
-        fit.tell_unknown(self.scan.schema, there)
-        shape = fit.shape(there)
-        searches = self._searches(there, shape)
-        search, documents, shards = pages.taken(self.cluster, index, *searches)
+        there, index = describe(self.cluster, self.options["index"]), asked(self.options["index"])
+        fitness.require(self.scan.schema, there, self.options["arrayFields"] or ())
+        fitness.warn_unknown(self.scan.schema, there)
+        traits = fitness.traits(there)
+        searches = self._searches(there, traits)
+        search, documents, shards = pages.first_accepted(self.cluster, index, *searches)
         many = self.options["numPartitions"] or max(LEAST, shards)
         many = max(1, min(many, documents // FEW + 1, MOST))
-        point = pages.opened(self.cluster, index, self.options["keepAlive"])
-        return [Slice(point, number, many, search, shape, there.most) for number in range(many)]
+        point = reads.open_point(self.cluster, index, self.options["keepAlive"])
+        return [Slice(point, number, many, search, traits, there.most) for number in range(many)]
 
     def read(self, split: Slice) -> Iterator[pa.RecordBatch]:
         """See `Source.read`. Nothing is asked but pages: other indices may match the name now."""
         return pages.read(self.cluster, split, self.scan.schema, self.options["keepAlive"])
 
-    def _searches(self, there: Described, shape: Shape) -> Iterator[Mapping[str, Any]]:
+    def _searches(self, there: IndexFields, traits: FieldTraits) -> Iterator[Mapping[str, Any]]:
         """What is asked for, but for the place of a page: by conditions, then without."""
         fields = self._asked(there)
         columns = [one.column for one in self.scan.filters if one.column in fields]
         if narrowed := [*where.conditions(self.scan.filters, fields)]:
-            yield self._search(there, shape, narrowed, columns)
-        yield self._search(there, shape, [], [])
+            yield self._search(there, traits, narrowed, columns)
+        yield self._search(there, traits, [], [])
 
     def _search(
-        self, there: Described, shape: Shape, narrowed: Sequence[Any], columns: Sequence[str]
+        self,
+        there: IndexFields,
+        traits: FieldTraits,
+        narrowed: Sequence[Any],
+        columns: Sequence[str],
     ) -> Mapping[str, Any]:
         out = {"terms": {"_index": [*there.left_out]}}
         matching = [self.options["query"], *narrowed]
         return {
             "query": {"bool": {"filter": matching, "must_not": [out]}},
-            **fit.search(self.scan.schema, there, shape, columns),
+            **fitness.selection(self.scan.schema, there, traits, columns),
         }
 
-    def _asked(self, there: Described) -> Mapping[str, Any]:
+    def _asked(self, there: IndexFields) -> Mapping[str, Any]:
         """Fields that are read as what they are, and that all indices have alike.
 
         Beside vectors, a number in a keyword is another text in the document than in the index.

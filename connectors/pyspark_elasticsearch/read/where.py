@@ -11,12 +11,10 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from pyspark_elasticsearch.read.described import WHOLE, Mapped, kind_of
+from pyspark_elasticsearch.read.fields import WHOLE, Mapped, kind_of
 from sparkonce.reading import Compare, Filter, Filters, Like, Null, OneOf
 
-LONGEST = 1000
-"""Values of a list that the cluster is asked for."""
-
+LONGEST = 1000  # values of a list that the cluster is asked for
 Query = dict[str, Any]
 BOUNDS = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
 MILLISECOND = datetime.timedelta(milliseconds=1)
@@ -25,17 +23,15 @@ MILLISECOND = datetime.timedelta(milliseconds=1)
 def conditions(filters: Filters, fields: Mapping[str, Mapped]) -> Iterator[Query]:
     """Those that the cluster can be asked for.
 
-    Args:
-        filters: on columns that are read as what they are.
-        fields: mappings of those that every index has alike.
+    The columns of filters are read as what they are; every index has the mapping of `fields`.
     """
     for one in filters:
         if one.column == "_id":
             yield from _by_id(one)
-        elif (mapping := fields.get(one.column)) and _is_searched(mapping):
-            found = _condition(one, mapping)
-            if found:
-                yield _or_ignored(found, one.column)
+        elif (mapping := fields.get(one.column)) and (found := _condition(one, mapping)):
+            # Also documents match of which the index left this field out, see
+            # https://www.elastic.co/guide/en/elasticsearch/reference/current/mapping-ignored-field.html
+            yield {"bool": {"should": [found, {"term": {"_ignored": one.column}}]}}
 
 
 def _by_id(one: Filter) -> Iterator[Query]:
@@ -50,23 +46,12 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _or_ignored(query: Query, field: str) -> Query:
-    """A condition that documents match, too, of which the index left this field out.
-
-    See https://www.elastic.co/guide/en/elasticsearch/reference/current/mapping-ignored-field.html
-    """
-    return {"bool": {"should": [query, {"term": {"_ignored": field}}]}}
-
-
-def _is_searched(mapping: Mapped) -> bool:
-    """Whether what is indexed is what documents hold, as far as is known of all that it says."""
-    known = {*ALWAYS, *PARAMETERS.get(kind_of(mapping), ())}
-    found = kind_of(mapping) in PROVEN and {*mapping} <= known
-    return found and mapping.get("index", True) is True
-
-
 def _condition(one: Filter, mapping: Mapped) -> Query | None:
     field, kind = one.column, kind_of(mapping)
+    # Only where what is indexed is what documents hold, as far as is known of all that it says.
+    known = {*ALWAYS, *PARAMETERS.get(kind, ())}
+    if kind not in PROVEN or not {*mapping} <= known or mapping.get("index", True) is not True:
+        return None
     match one:
         case Null(inverted=inverted) if "null_value" not in mapping:
             there = {"exists": {"field": field}}
@@ -82,28 +67,16 @@ def _condition(one: Filter, mapping: Mapped) -> Query | None:
     return None
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, float) and not math.isinf(value)
-
-
 def _is_moment(value: Any) -> bool:
     is_instant = isinstance(value, datetime.datetime) and value.tzinfo is not None
     return is_instant and 1 < value.year < 9999
 
 
-def _is_boolean(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
 ORDER = ("=", *BOUNDS)
 PROVEN: Mapping[str, tuple[tuple[str, ...], Callable[[Any], bool]]] = {
-    **dict.fromkeys(WHOLE, ((*ORDER, "in"), _is_whole)),
-    "double": (ORDER, _is_finite),
-    "boolean": (("=", "in"), _is_boolean),
+    **dict.fromkeys(WHOLE, ((*ORDER, "in"), lambda one: type(one) is int)),
+    "double": (ORDER, lambda one: isinstance(one, float) and not math.isinf(one)),
+    "boolean": (("=", "in"), lambda one: isinstance(one, bool)),
     "keyword": (("=", "in", "begins"), _is_text),
     "date": (ORDER, _is_moment),
 }

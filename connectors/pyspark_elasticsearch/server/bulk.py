@@ -6,11 +6,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pyspark_elasticsearch.server.answers import AllDone
-from pyspark_elasticsearch.server.client import Cluster
+from pyspark_elasticsearch.server.client import AllDone, Cluster
 from sparkonce.errors import StoreUnreachable
 
-SHOWN = "items.*.status,items.*.error,items.*.failure_store,error,status"
+OUTCOMES = "items.*.status,items.*.error,items.*.failure_store,error,status"
 """What an answer is cut down to: of an item that went well, its status."""
 
 PUT_ASIDE = {
@@ -19,27 +18,19 @@ PUT_ASIDE = {
 }
 """The error of an item that looks as if it went well."""
 
-WITH_INDEX = {"filter_path": f"{SHOWN},items.*._index"}
+WITH_INDEX = {"filter_path": f"{OUTCOMES},items.*._index"}
 """Parameters for an answer that tells where each document went, too."""
 
 
 class Item(NamedTuple):
-    """What became of one operation.
-
-    Attributes:
-        error: None if it was done.
-        place: the index that the document went to; empty if that was not asked.
-        id: of the document; empty if that was not asked.
-        at: sequence number and primary term of the write, if they were asked and there was one.
-        version: that the document has since, if that was asked.
-    """
+    """What became of one operation. What was not asked for is empty."""
 
     status: int
-    error: Any
-    place: str = ""
-    id: str = ""
-    at: tuple[int, int] | None = None
-    version: int | None = None
+    error: Any  # None if it was done
+    index_name: str = ""  # that the document went to
+    id: str = ""  # of the document
+    at: tuple[int, int] | None = None  # sequence number and primary term of the write, if any
+    version: int | None = None  # that the document has since
 
     @property
     def done(self) -> bool:
@@ -47,8 +38,7 @@ class Item(NamedTuple):
         return self.error is None and (self.status < 300 or self.status == 404)
 
 
-DONE = Item(200, None)
-"""An operation that took effect, whatever its status was."""
+DONE = Item(200, None)  # an operation that took effect, whatever its status was
 
 
 def all_done(items: list[Item]) -> bool:
@@ -65,20 +55,17 @@ def send(
     count: int,
     params: Mapping[str, str] | None = None,
 ) -> list[Item] | int:
-    """What became of each operation; or 413, if the request is too large.
-
-    Raises:
-        StoreError: no answer, another refusal, or an answer that does not fit the request.
-    """
+    """What became of each operation; or 413, if the request is too large."""
     # Less than the client waits: an answer that a shard is not ready says more than none.
     server_waits = f"{max(100, int(cluster.timeout * 800))}ms"
-    asked = {"filter_path": SHOWN, "timeout": server_waits, **(params or {})}
-    answer = cluster.ask(doing, "POST", target, params=asked, body=lines, allow=(413, 429))
-    if answer.status == 413:
+    asked = {"filter_path": OUTCOMES, "timeout": server_waits, **(params or {})}
+    status, body = cluster.ask(doing, "POST", target, params=asked, body=lines, allow=(413, 429))
+    if status == 413:
         return 413
-    if answer.status == 429:
-        return [Item(429, _words(answer.body))] * count
-    found = _items(answer.body)
+    if status == 429:  # in the words of the cluster, or of a proxy
+        error = body.get("error") if isinstance(body, Mapping) else None
+        return [Item(429, error or {"type": "429", "reason": str(body)[:200]})] * count
+    found = _items(body)
     if len(found) != count:
         raise StoreUnreachable(
             f"Elasticsearch answered {len(found)} of {count} operations while {doing}",
@@ -88,39 +75,36 @@ def send(
     return found
 
 
-def _words(body: Any) -> Any:
-    """Why the whole was refused: the cluster's error, or what a proxy says."""
-    told = body.get("error") if isinstance(body, Mapping) else None
-    return told or {"type": "429", "reason": str(body)[:200]}
+def too_large(lines: bytes) -> dict[str, str]:
+    """The error of a request, or of one operation, that is too large."""
+    return {"type": "413", "reason": f"{len(lines):,} bytes"}
 
 
 def _items(body: Any) -> list[Item]:
-    """The items; none if the body is no answer to a bulk request."""
     items = body.get("items") if isinstance(body, Mapping) else None
     if isinstance(items, AllDone):
-        return [Item(200, None, items.place) if items.place else DONE] * items.operations
+        return [Item(200, None, items.index_name) if items.index_name else DONE] * items.operations
     try:
         return [_item(item) for item in items or ()]
     except (AttributeError, KeyError, TypeError, ValueError):
-        # The caller finds that the number of items is wrong.
-        return []
+        return []  # the caller finds that their number is wrong
 
 
 def _item(item: Mapping[str, Mapping[str, Any]]) -> Item:
-    (told,) = item.values()
-    if told.get("failure_store") == "used":
-        return Item(400, PUT_ASIDE, told.get("_index", ""))
-    number = told.get("_seq_no", -1)
-    at = (number, told["_primary_term"]) if number >= 0 else None
-    index, id_ = told.get("_index", ""), told.get("_id", "")
-    return Item(int(told["status"]), told.get("error"), index, id_, at, told.get("_version"))
+    (found,) = item.values()
+    index, number = found.get("_index", ""), found.get("_seq_no", -1)
+    if found.get("failure_store") == "used":
+        return Item(400, PUT_ASIDE, index)
+    at = (number, found["_primary_term"]) if number >= 0 else None
+    status, error = int(found["status"]), found.get("error")
+    return Item(status, error, index, found.get("_id", ""), at, found.get("_version"))
 
 
 def operations(lines: bytes) -> Iterator[bytes]:
     """The lines of each operation: an action, and a document unless it deletes."""
-    pieces = iter(lines.splitlines(keepends=True))
-    for action in pieces:
-        yield action if action.startswith(b'{"delete"') else action + next(pieces)
+    each = iter(lines.splitlines(keepends=True))
+    for action in each:
+        yield action if action.startswith(b'{"delete"') else action + next(each)
 
 
 class Operation(NamedTuple):
@@ -137,5 +121,5 @@ def numbered(lines: bytes) -> list[Operation]:
 
 def action(operation: bytes) -> dict[str, Any]:
     """What names the document of an operation, and what is done to it, as `kind`."""
-    ((kind, told),) = json.loads(operation.partition(b"\n")[0]).items()
-    return {**told, "kind": kind}
+    ((kind, about),) = json.loads(operation.partition(b"\n")[0]).items()
+    return {**about, "kind": kind}

@@ -2,27 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import elasticsearch
+from elasticsearch.serializer import JsonSerializer, NdjsonSerializer
 from urllib3.exceptions import ConnectTimeoutError
 
 from pyspark_elasticsearch.server import address, failures
-from pyspark_elasticsearch.server.answers import Answers, Lines
-from sparkonce import connections
+from sparkonce import checks, connections
 from sparkonce.connections import Lent, shared
-from sparkonce.errors import OptionError, StoreUnreachable
+from sparkonce.errors import StoreUnreachable
 from sparkonce.options import password
+
+_STATUS = rb'(?:(?:index|create|update|delete)":\{"status":2\d\d|delete":\{"status":404)'
+_ITEM = rb'\{"' + _STATUS + rb"\}\}"
+_CREATED = rb'\{"create":\{"_index":"%s","status":201\}\}'
+_ALL_CREATED = re.compile(
+    rb'\{"items":\[' + _CREATED % rb'([^"\\]+)' + rb"(?:," + _CREATED % rb"\1" + rb")*\]\}"
+)
+_ALL_DONE = re.compile(rb'\{"items":\[' + _ITEM + rb"(?:," + _ITEM + rb")*\]\}")
 
 JSON = {"accept": "application/json", "content-type": "application/json"}
 LINES = {"accept": "application/json", "content-type": "application/x-ndjson"}
 
+OF_PROXIES = 413, 429  # refusals that mean the same whoever gives them, in whatever words
 
-OF_PROXIES = 413, 429
-"""Refusals that mean the same whoever gives them, in whatever words."""
+
+class AllDone(NamedTuple):
+    """The items of an answer to a bulk request of so many operations, if each was done."""
+
+    operations: int
+    index_name: str = ""  # that all of them went to; empty if the answer does not say so
+
+
+class AnswerReader(JsonSerializer):
+    """Reads JSON.
+
+    Items are `AllDone` only if each of them holds the status of an operation that was done, with
+    one and the same index or none, and nothing else (`bulk.OUTCOMES` cuts them down to that), and
+    the answer holds nothing but items: so no Python object is made for an operation.
+    """
+
+    def loads(self, data: bytes) -> Any:
+        """See `elastic_transport.Serializer`."""
+        if _ALL_DONE.fullmatch(data):
+            return {"items": AllDone(data.count(b'"status":'))}
+        if created := _ALL_CREATED.fullmatch(data):
+            return {"items": AllDone(data.count(b'"status":'), created[1].decode())}
+        return super().loads(data)
+
+
+class RawPageReader(AnswerReader):
+    """Leaves a page of a point in time as the bytes that came (`RAW_PAGE`); reads all else."""
+
+    def loads(self, data: bytes) -> Any:
+        """See `elastic_transport.Serializer`."""
+        return {RAW_PAGE: data} if data.startswith(b'{"pit_id":') else super().loads(data)
+
+
+RAW_PAGE = "raw page"
+
+
+class _LineWriter(NdjsonSerializer):
+    """Sends lines as they are; the client would copy them twice."""
+
+    def dumps(self, data: Any) -> bytes:
+        return data if isinstance(data, bytes) else super().dumps(data)
 
 
 class Answer(NamedTuple):
@@ -32,18 +81,18 @@ class Answer(NamedTuple):
     body: Any
 
 
-class Told(dict[str, Any]):
-    """The object of an answer; what is looked for in it is there, or it is of another server."""
+class JsonObject(dict[str, Any]):
+    """An object of an answer. Where a member is missing, another server has answered."""
 
     def __missing__(self, name: str) -> Any:
-        raise _of_another(f"an answer without {name!r}")
+        raise _not_elasticsearch(f"an answer without {name!r}")
 
 
-def objects(body: Mapping[str, Any]) -> dict[str, Told]:
-    """What an answer tells by names, such as of indices."""
-    if not body or not all(isinstance(about, Mapping) for about in body.values()):
-        raise _of_another(f"{str(body)[:80]!r}")
-    return {name: Told(about) for name, about in body.items()}
+def by_name(body: Mapping[str, Any]) -> dict[str, JsonObject]:
+    """An answer that has an object for each of some names, such as those of indices."""
+    if not body or not all(isinstance(one, Mapping) for one in body.values()):
+        raise _not_elasticsearch(f"{str(body)[:80]!r}")
+    return {name: JsonObject(one) for name, one in body.items()}
 
 
 def path(*parts: str) -> str:
@@ -59,35 +108,38 @@ class Cluster:
     connection has got nothing, so the next one is asked at once.
 
     Args:
-        options: as parsed.
-        answers: how these are read.
-        known: says what an answer that says no asks for.
-
-    Raises:
-        OptionError: address, credentials and TLS contradict each other, or a file is not there.
+        options: as parsed; refused if they contradict each other, or a file is not there.
+        reader: of answers.
+        classify: says what an answer that says no asks for.
     """
 
     def __init__(
         self,
         options: Mapping[str, Any],
-        answers: type[Answers] = Answers,
-        known: failures.Knows = failures.known,
+        reader: type[AnswerReader] = AnswerReader,
+        classify: failures.Classify = failures.classify,
     ) -> None:
-        self.known = known
-        self.options, self.address, self.answers = options, address.parse(options), answers
+        self.options, self.address = options, address.parse(options)
+        self.reader, self.classify = reader, classify
         self.timeout = float(options["timeout"])
         self.parallelism = int(options.get("parallelism", 1))
-        _require_fit(options, self.address)
+        checks.refuse(_contradictions(options, self.address))
+        connections.require_there(connections.given(options))
 
     @property
     def _lent(self) -> Lent[elasticsearch.Elasticsearch]:
         """The client of this process, with today's password: files of secrets are rotated."""
-        identity = self._credentials()
+        identity: dict[str, Any] = {}
+        if self.options["apiKey"]:
+            identity = {"api_key": self.options["apiKey"]}
+        elif self.address.user:
+            secret = self.address.password or password(self.options)
+            identity = {"basic_auth": (self.address.user, secret or "")}
         named = *identity.items(), *connections.given(self.options).items()
-        key = (self.address.hosts, *named, self.timeout, self.parallelism, self.answers)
-        return shared(key, lambda: Lent(lambda: self._made(identity)))
+        key = (self.address.hosts, *named, self.timeout, self.parallelism, self.reader)
+        return shared(key, lambda: Lent(lambda: self._connected(identity)))
 
-    def _made(self, identity: Mapping[str, Any]) -> elasticsearch.Elasticsearch:
+    def _connected(self, identity: Mapping[str, Any]) -> elasticsearch.Elasticsearch:
         files = connections.given(self.options)  # read anew: files are renewed
         trusted: dict[str, Any] = (
             {"ssl_context": connections.context(files)} if self.address.tls else {}
@@ -101,7 +153,7 @@ class Cluster:
             retry_on_timeout=False,
             retry_on_status=(),
             connections_per_node=self.parallelism + 2,
-            serializers={each.mimetype: each for each in (self.answers(), Lines())},
+            serializers={one.mimetype: one for one in (self.reader(), _LineWriter())},
         )
 
     def ask(
@@ -114,7 +166,7 @@ class Cluster:
         body: Any = None,
         allow: tuple[int, ...] = (),
     ) -> Answer:
-        """Send one request.
+        """Send one request; `StoreError` if no answer came, or it says no.
 
         Args:
             doing: what an error says was tried.
@@ -123,23 +175,23 @@ class Cluster:
             params: behind the path.
             body: JSON values, or ready-made bytes.
             allow: statuses that are answers, not errors.
-
-        Raises:
-            StoreError: no answer came, or it says no.
         """
         headers = LINES if target.endswith("/_bulk") else JSON
-        with failures.translated(doing, self.known), self._lent.client() as client:
+        with failures.translated(doing, self.classify), self._lent.client() as client:
             sender = client.options(ignore_status=allow) if allow else client
             send = partial(
                 sender.perform_request, method, target, params=params, headers=headers, body=body
             )
-            said = self._by_any_host(send)
-        status, told = said.meta.status, said.body
+            response = self._by_any_host(send)
+        status, found = response.meta.status, response.body
         if status in OF_PROXIES or method == "HEAD":
-            return Answer(status, told)
-        if isinstance(told, Mapping) and (status != 404 or _is_own_404(told)):
-            return Answer(status, Told(told))
-        raise _of_another(f"{status} {str(told)[:80]!r} while {doing}")
+            return Answer(status, found)
+        # Of a 404 the cluster says what is not there; a proxy says so of its own routes.
+        if isinstance(found, Mapping) and (
+            status != 404 or not found or "error" in found or "found" in found
+        ):
+            return Answer(status, JsonObject(found))
+        raise _not_elasticsearch(f"{status} {str(found)[:80]!r} while {doing}")
 
     def _by_any_host(self, send: Callable[[], Any]) -> Any:
         """Go to the next host where one takes no connection: it has seen nothing of the request."""
@@ -151,21 +203,8 @@ class Cluster:
                     raise
         return send()
 
-    def _credentials(self) -> dict[str, Any]:
-        if self.options["apiKey"]:
-            return {"api_key": self.options["apiKey"]}
-        secret = self.address.password or password(self.options)
-        if self.address.user:
-            return {"basic_auth": (self.address.user, secret or "")}
-        return {}
 
-
-def _is_own_404(told: Mapping[str, Any]) -> bool:
-    """Whether it says that something is not there; a proxy says so of its own routes."""
-    return not told or "error" in told or "found" in told
-
-
-def _of_another(what: str) -> StoreUnreachable:
+def _not_elasticsearch(what: str) -> StoreUnreachable:
     return StoreUnreachable(
         f"What answered is not Elasticsearch: {what}",
         why="a proxy answers by itself, or changes answers",
@@ -173,20 +212,20 @@ def _of_another(what: str) -> StoreUnreachable:
     )
 
 
-def _require_fit(options: Mapping[str, Any], at: address.Address) -> None:
-    """Refuse options that contradict the URL or each other, and files that are not there."""
-    files = connections.given(options)
-    for name in () if at.tls else files:
-        raise OptionError(
+def _contradictions(
+    options: Mapping[str, Any], at: address.Address
+) -> Iterator[checks.Contradiction]:
+    for name in connections.given(options):
+        yield (
+            not at.tls,
             f"Options url=http:// and {name} contradict each other",
-            why="http:// speaks no TLS",
-            todo="write https:// in option url",
+            "http:// speaks no TLS",
+            "write https:// in option url",
         )
-    connections.require_there(files)
     named = at.user or at.password or options.get("password") or options.get("passwordFile")
-    if options["apiKey"] and named:
-        raise OptionError(
-            "Options apiKey and user or password contradict each other",
-            why="both say who comes",
-            todo="leave one of them out",
-        )
+    yield (
+        options["apiKey"] and named,
+        "Options apiKey and user or password contradict each other",
+        "both say who comes",
+        "leave one of them out",
+    )

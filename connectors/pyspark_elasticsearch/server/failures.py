@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ GOES_ON = "then restart the query; it goes on where it stopped"
 AGAIN = "check option url and the cluster; what is started again loses and doubles nothing"
 
 
-class Kind(enum.Enum):
+class FailureKind(enum.Enum):
     """What an answer asks for."""
 
     LOST = "no answer, or none that says what became of the request"
@@ -29,31 +30,27 @@ class Kind(enum.Enum):
     REFUSED = "someone must change something"
 
 
-class Known(NamedTuple):
+class KnownFailure(NamedTuple):
     """What is known of an answer."""
 
-    kind: Kind
+    kind: FailureKind
     why: str
-    todo: str
+    todo: str = AGAIN
 
 
-def _refused(why: str, todo: str) -> Known:
-    return Known(Kind.REFUSED, why, f"{todo}, {GOES_ON}")
+def _refused(why: str, todo: str, kind: FailureKind = FailureKind.REFUSED) -> KnownFailure:
+    return KnownFailure(kind, why, f"{todo}, {GOES_ON}")
 
 
-def _index(why: str, todo: str) -> Known:
-    return Known(Kind.INDEX, why, f"{todo}, {GOES_ON}")
+def _row(why: str, mend: str = "mend the mapping") -> KnownFailure:
+    todo = f"{mend}, or set option onBadRow=deadLetter, which puts such rows aside"
+    return KnownFailure(FailureKind.ROW, why, todo)
 
 
-def _row(why: str) -> Known:
-    return Known(
-        Kind.ROW,
-        why,
-        "mend the mapping, or set option onBadRow=deadLetter, which puts such rows aside",
-    )
-
-
-_BUSY = Known(Kind.PASSING, "the cluster has more to do than it can", AGAIN)
+_index = partial(_refused, kind=FailureKind.INDEX)
+_passing = partial(KnownFailure, FailureKind.PASSING)
+_lost = partial(KnownFailure, FailureKind.LOST)
+_BUSY = _passing("the cluster has more to do than it can")
 
 _NOT_THERE = "the index is not there (any more)", "create or restore it"
 
@@ -71,28 +68,21 @@ BY_TYPE = {
     "security_exception": _refused(
         "the user or the API key lacks a right", "grant it as docs/permissions.md lists"
     ),
-    "version_conflict_engine_exception": Known(
-        Kind.CONFLICT, "the document was changed meanwhile", AGAIN
+    "version_conflict_engine_exception": KnownFailure(
+        FailureKind.CONFLICT, "the document was changed meanwhile"
     ),
     "es_rejected_execution_exception": _BUSY,
     "circuit_breaking_exception": _BUSY,
     "process_cluster_event_timeout_exception": _BUSY,
-    "unavailable_shards_exception": Known(
-        Kind.PASSING, "the index has no primary shard now", AGAIN
-    ),
-    "no_shard_available_action_exception": Known(
-        Kind.PASSING, "the index has no shard that answers now", AGAIN
-    ),
+    "unavailable_shards_exception": _passing("the index has no primary shard now"),
+    "no_shard_available_action_exception": _passing("the index has no shard that answers now"),
     "document_parsing_exception": _row("a field does not fit its mapping"),
     "mapper_parsing_exception": _row("a field does not fit its mapping"),
     "mapper_exception": _row("a field does not fit the mapping"),
     "strict_dynamic_mapping_exception": _row("the mapping is strict and lacks a field"),
     "illegal_argument_exception": _row("the cluster can't store the document as it is"),
-    "script_exception": Known(
-        Kind.ROW,
-        "the number can't be added to what is stored",
-        "mend what the document holds, or set option onBadRow=deadLetter, which puts such rows"
-        " aside",
+    "script_exception": _row(
+        "the number can't be added to what is stored", "mend what the document holds"
     ),
     "document_missing_exception": _row("there is no such document"),
     "routing_missing_exception": _row("the mapping asks for a routing; set option routing"),
@@ -120,15 +110,15 @@ BY_STATUS = {
     403: BY_TYPE["security_exception"],
     404: _refused(*_NOT_THERE),
     409: _refused("the cluster sees a conflict, and not one of versions", "look it up"),
-    413: Known(
-        Kind.TOO_LARGE,
+    413: KnownFailure(
+        FailureKind.TOO_LARGE,
         "a single document is larger than http.max_content_length of the server, or of a proxy",
         "raise it, or cut the row's large columns before the sink",
     ),
     429: _BUSY,
-    502: Known(Kind.LOST, "a proxy could not reach the server", AGAIN),
-    503: Known(Kind.PASSING, "the cluster is not ready: it has no master, or starts", AGAIN),
-    504: Known(Kind.LOST, "a proxy waited too long for the server", AGAIN),
+    502: _lost("a proxy could not reach the server"),
+    503: _passing("the cluster is not ready: it has no master, or starts"),
+    504: _lost("a proxy waited too long for the server"),
 }
 
 _CONDITIONS = {
@@ -149,19 +139,16 @@ NOT_CALLED = "Pipeline processor configured for non-existent pipeline ["
 """What an illegal state says, which has the status of a failure inside the server."""
 
 NO_PIPELINE = _refused("the ingest pipeline is not there (any more)", "create it")
-TOO_MANY_SCRIPTS = Known(
-    Kind.PASSING,
-    "the cluster compiles no more scripts for now (script.max_compilations_rate)",
-    AGAIN,
+TOO_MANY_SCRIPTS = _passing(
+    "the cluster compiles no more scripts for now (script.max_compilations_rate)"
 )
 NO_SCRIPTS = _refused(
     "the cluster does not run the script that guards each document",
     "allow it (script.allowed_types with inline, script.allowed_contexts with update)",
 )
 OTHER = _refused("the cluster gave this answer to the connector", "look it up")
-OF_SERVER = Known(Kind.LOST, "the server failed inside", "look into its log")
-FLOOD = Known(
-    Kind.PASSING,
+OF_SERVER = _lost("the server failed inside", "look into its log")
+FLOOD = _passing(
     "a node's disk is nearly full (flood stage), and the index takes no writes",
     "free disk space on the cluster",
 )
@@ -172,32 +159,46 @@ BLOCKED = _index(
     "remove the block (index.blocks.*)",
 )
 
-LATE = Known(
-    Kind.LATE,
+LATE = KnownFailure(
+    FailureKind.LATE,
     "the ledger's index was lost or restored, and the clock of the driver that decided is behind"
     " that of an earlier one",
     "set the clock right",
 )
 
 
-MAPPING_LATE = Known(
-    Kind.PASSING,
-    "the mapping could not be extended in time for a new field: the master or a node is slow",
-    AGAIN,
+MAPPING_LATE = _passing(
+    "the mapping could not be extended in time for a new field: the master or a node is slow"
 )
 
+TOO_SLOW = KnownFailure(
+    FailureKind.REFUSED,
+    "it takes longer than option timeout allows, so the cluster has ended it",
+    "raise option timeout, or ask for less: a narrower option query, one without scripts and"
+    " leading wildcards",
+)
 
-Knows = Callable[[int, Any], Known]
+_OF_READS = {
+    "search_timeout_exception": TOO_SLOW,
+    "index_not_found_exception": KnownFailure(
+        FailureKind.REFUSED, _NOT_THERE[0], "mend option index, or restore the index"
+    ),
+}
+
+Classify = Callable[[int, Any], KnownFailure]
 """Says what is known of an answer, by its status and error."""
 
 
-def known(status: int, error: Any) -> Known:
+def classify(status: int, error: Any) -> KnownFailure:
     """What is known of an answer, of a request or of one item of a bulk."""
     kind = error.get("type", "") if isinstance(error, Mapping) else ""
     if status == 401:
         return BY_STATUS[status]
     if kind == "cluster_block_exception":
-        return _of_block(status, str(error.get("reason", "")))
+        # A full disk, and a cluster without a master, pass.
+        of_index = str(error.get("reason", "")).startswith("index [")
+        other = BLOCKED if of_index else BY_TYPE[kind]
+        return {429: FLOOD, 503: BY_STATUS[503]}.get(status, other)
     if kind == "mapper_exception" and status >= 500:
         return MAPPING_LATE
     if kind == "illegal_argument_exception":
@@ -208,14 +209,22 @@ def known(status: int, error: Any) -> Known:
     return BY_TYPE.get(kind, by_status)
 
 
-def _of_block(status: int, reason: str) -> Known:
-    """What a block asks for. A full disk, and a cluster without a master, pass."""
-    if status in (429, 503):
-        return FLOOD if status == 429 else BY_STATUS[503]
-    return BLOCKED if reason.startswith("index [") else BY_TYPE["cluster_block_exception"]
+def classify_read(status: int, error: Any) -> KnownFailure:
+    """What is known of an answer to a read: it has a query and no rows, so less can be wrong."""
+    types = [str(cause.get("type")) for cause in causes(error)]
+    if found := next((_OF_READS[one] for one in types if one in _OF_READS), None):
+        return found
+    if status == 400 and not {"index_closed_exception", "media_type_header_exception"} & {*types}:
+        why, todo = "the cluster can't do what it is asked", "mend option query, if that is named"
+        return KnownFailure(FailureKind.REFUSED, why, todo)
+    if status == 403 and "cluster_block_exception" in types:
+        why, todo = "a block of the index forbids to read it", "remove it (index.blocks.read)"
+        return KnownFailure(FailureKind.REFUSED, why, todo)
+    kind, why, todo = classify(status, error)
+    return KnownFailure(kind, why, todo.replace(GOES_ON, "then start it again"))
 
 
-def _of_illegal(error: Mapping[str, Any]) -> Known:
+def _of_illegal(error: Mapping[str, Any]) -> KnownFailure:
     """What an illegal argument is: a row's value, or something about the cluster."""
     reason = str(error.get("reason", ""))
     if reason.startswith("pipeline with id [") and reason.endswith("] does not exist"):
@@ -226,16 +235,11 @@ def _of_illegal(error: Mapping[str, Any]) -> Known:
     if "sparkonce: the guard has" in message(error):
         return LATE
     if reason == "failed to execute script":
-        return _of_script([*causes(error)])
+        if any(cause.get("type") == "circuit_breaking_exception" for cause in causes(error)):
+            return TOO_MANY_SCRIPTS
+        ran = any(cause.get("reason") == "runtime error" for cause in causes(error))
+        return BY_TYPE["script_exception"] if ran else NO_SCRIPTS
     return BY_TYPE["illegal_argument_exception"]
-
-
-def _of_script(causes: Sequence[Mapping[str, Any]]) -> Known:
-    """Why a script failed, or did not even run."""
-    if any(cause.get("type") == "circuit_breaking_exception" for cause in causes):
-        return TOO_MANY_SCRIPTS
-    ran = any(cause.get("reason") == "runtime error" for cause in causes)
-    return BY_TYPE["script_exception"] if ran else NO_SCRIPTS
 
 
 def causes(error: Any) -> Iterator[Mapping[str, Any]]:
@@ -255,8 +259,8 @@ def advice(status: int, error: Any) -> tuple[str, str]:
             "stop what else writes it, delete the document, and let index.gc_deletes pass, after"
             " which its version is forgotten",
         )
-    kind, why, todo = known(status, error)
-    if kind is Kind.INDEX:
+    kind, why, todo = classify(status, error)
+    if kind is FailureKind.INDEX:
         mended = todo.removesuffix(f", {GOES_ON}")
         return why, f"{mended}, or set option onBadRow=deadLetter, which puts its rows aside"
     return why, todo
@@ -264,63 +268,55 @@ def advice(status: int, error: Any) -> tuple[str, str]:
 
 def message(error: Any) -> str:
     """The server's own words: the reason, and what caused it."""
-    known = islice(causes(error), 3)
-    words = [f"{cause.get('type', '')}: {cause.get('reason', '')}" for cause in known]
+    words = [f"{one.get('type', '')}: {one.get('reason', '')}" for one in islice(causes(error), 3)]
     return "; ".join(words) or str(error)
 
 
 @contextmanager
-def translated(doing: str, known: Knows = known) -> Iterator[None]:
-    """Raise what the client raises as one of our errors.
-
-    Args:
-        doing: what was tried.
-        known: says what an answer asks for.
-    """
+def translated(doing: str, classify: Classify = classify) -> Iterator[None]:
+    """Raise what the client raises, while `doing` was tried, as one of our errors."""
     try:
         yield
     except (elasticsearch.ApiError, elasticsearch.TransportError) as error:
-        raise _translated(error, doing, known) from None
+        raise _translated(error, doing, classify) from None
 
 
-def _translated(error: Exception, doing: str, known: Knows) -> StoreError:
+def _translated(error: Exception, doing: str, classify: Classify) -> StoreError:
     if isinstance(error, elasticsearch.UnsupportedProductError):
         about = error.body.get("version") if isinstance(error.body, Mapping) else None
         name = about.get("distribution") if isinstance(about, Mapping) else None
-        said = "OpenSearch" if name == "opensearch" else "not Elasticsearch"
+        product = "OpenSearch" if name == "opensearch" else "not Elasticsearch"
         return StoreRefused(
-            f"What answers is {said}, while {doing}",
+            f"What answers is {product}, while {doing}",
             why=str(error.message),
             todo="check option url; OpenSearch and servers before 7.14 are not supported",
         )
     if isinstance(error, elasticsearch.ApiError):
         body = error.body
-        told = body.get("error") if isinstance(body, Mapping) else str(body)[:200]
-        return of_answer(error.meta.status, told, doing, known)
+        found = body.get("error") if isinstance(body, Mapping) else str(body)[:200]
+        return of_answer(error.meta.status, found, doing, classify)
     if isinstance(error, elasticsearch.SSLError):
         return StoreRefused(
             f"TLS to the cluster failed while {doing}: {error.message}",
             why="its certificate is not trusted, or it speaks no TLS",
             todo=f"set option tlsCaFile, or mend option url, {GOES_ON}",
         )
-    said = getattr(error, "message", str(error))
-    is_late = isinstance(error, elasticsearch.ConnectionTimeout)
-    return StoreUnreachable(
-        f"Elasticsearch did not answer while {doing}: {type(error).__name__}: {said}",
-        why="nothing came within option timeout: it is too slow, has too much to do, or is away"
-        if is_late
-        else "it is down, too slow (option timeout), or the network or option url is wrong",
-        todo=f"raise option timeout, or {AGAIN}" if is_late else AGAIN,
+    words = getattr(error, "message", str(error))
+    why, todo = (
+        "it is down, too slow (option timeout), or the network or option url is wrong",
+        AGAIN,
     )
+    if isinstance(error, elasticsearch.ConnectionTimeout):
+        why = "nothing came within option timeout: it is too slow, has too much to do, or is away"
+        todo = f"raise option timeout, or {AGAIN}"
+    what = f"Elasticsearch did not answer while {doing}: {type(error).__name__}: {words}"
+    return StoreUnreachable(what, why, todo)
 
 
-def of_answer(status: int, error: Any, doing: str, known: Knows = known) -> StoreError:
+def of_answer(status: int, error: Any, doing: str, classify: Classify = classify) -> StoreError:
     """Our error for an answer that says no."""
-    kind, why, todo = known(status, error)
-    if kind in (Kind.LOST, Kind.PASSING):
-        return StoreUnreachable(
-            f"Elasticsearch failed while {doing}: {status} {message(error)}", why, todo
-        )
-    return StoreRefused(
-        f"Elasticsearch refused while {doing}: {status} {message(error)}", why, todo
-    )
+    kind, why, todo = classify(status, error)
+    passes = kind in (FailureKind.LOST, FailureKind.PASSING)
+    made = StoreUnreachable if passes else StoreRefused
+    how = "failed" if passes else "refused"
+    return made(f"Elasticsearch {how} while {doing}: {status} {message(error)}", why, todo)

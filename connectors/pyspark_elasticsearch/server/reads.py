@@ -1,28 +1,35 @@
-"""Documents by their ids, and all that a search finds."""
+"""Documents by their ids, and what a search finds: whole, in time, or an error."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
-from pyspark_elasticsearch.server.client import Cluster, path
-from pyspark_elasticsearch.server.failures import of_answer
+import elasticsearch
 
+from pyspark_elasticsearch.server.client import RAW_PAGE, Answer, Cluster, path
+from pyspark_elasticsearch.server.failures import TOO_SLOW, of_answer
+from sparkonce.errors import StoreRefused, StoreUnreachable
+
+T = TypeVar("T")
 PAGE = 500
 ABSENT = "index_not_found_exception"
+SHARE = 0.9  # of option ``timeout``, when the cluster ends a search, as long as somebody listens
+
+WHOLE = {"allow_partial_search_results": "false"}
+"""Else a shard that does not answer leaves its hits out, and what is found looks whole."""
 
 
 def by_id(
     cluster: Cluster, doing: str, index: str, ids: Sequence[str], *, source: bool = False
 ) -> list[dict[str, Any]]:
-    """What is said of each document, in order; one of an index that is not there is not found.
+    """What is said of each document, in order; `StoreError` if a shard did not answer.
 
-    Raises:
-        StoreError: a shard did not answer.
+    A document of an index that is not there is not found.
     """
     target, params = path(index, "_mget"), {} if source else {"_source": "false"}
-    told = cluster.ask(doing, "POST", target, params=params, body={"ids": [*ids]}, allow=(404,))
-    docs: list[dict[str, Any]] = told.body["docs"] if told.status == 200 else [{} for _ in ids]
+    answer = cluster.ask(doing, "POST", target, params=params, body={"ids": [*ids]}, allow=(404,))
+    docs: list[dict[str, Any]] = answer.body["docs"] if answer.status == 200 else [{} for _ in ids]
     for error in (doc["error"] for doc in docs if "error" in doc):
         if error.get("type") != ABSENT:
             # Taken for not found, a chunk would count as lost, and a row could be sent twice.
@@ -30,25 +37,89 @@ def by_id(
     return docs
 
 
+def index_names(
+    cluster: Cluster, doing: str, names: str, allow: tuple[int, ...] = (404,), **params: str
+) -> set[str]:
+    """The indices that names stand for now; none where the answer is one of those to `allow`."""
+    params = {"filter_path": "*.settings.index.uuid", **params}
+    status, body = cluster.ask(doing, "GET", path(names), params=params, allow=allow)
+    return set(body) if status == 200 else set()
+
+
+def overwrite_guard(document: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What a write over a document, as it was read, must name; None if it was not there."""
+    if document is None:
+        return {"op_type": "create"}
+    return {"if_seq_no": document["_seq_no"], "if_primary_term": document["_primary_term"]}
+
+
+def batches(items: Sequence[T], size: int = PAGE) -> Iterator[Sequence[T]]:
+    """The items, so many at a time."""
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
 def pages(
     cluster: Cluster, doing: str, index: str | None, body: dict[str, Any]
 ) -> Iterator[list[dict[str, Any]]]:
-    """The hits of a search in the order of its `sort`, page by page; none where no index is.
-
-    Args:
-        cluster: where.
-        doing: what an error says was tried.
-        index: None where the body names a point in time.
-        body: of the search.
-    """
-    # Else a shard that does not answer leaves its hits out, and the list looks whole.
-    whole = {"allow_partial_search_results": "false"}
+    """The hits of a search, by its `sort`, of an index (it may be gone), or of a point in time."""
     target = "/_search" if index is None else path(index, "_search")
     body = {"size": PAGE, **body}
     while True:
-        answer = cluster.ask(doing, "POST", target, params=whole, body=body, allow=(404,))
+        answer = cluster.ask(doing, "POST", target, params=WHOLE, body=body, allow=(404,))
         hits = answer.body["hits"]["hits"] if answer.status == 200 else []
         yield hits
         if len(hits) < PAGE:
             return
         body["search_after"] = hits[-1]["sort"]
+
+
+def open_point(cluster: Cluster, index: str, keep: str, **params: str) -> str:
+    """A point in time, which the cluster keeps for so long after its last page."""
+    target, asked = path(index, "_pit"), {"keep_alive": keep, **params}
+    answer = cluster.ask("opening a point in time", "POST", target, params=asked)
+    return str(answer.body["id"])
+
+
+def close_point(cluster: Cluster, point: str) -> None:
+    """Let the cluster forget a point in time."""
+    cluster.ask("closing a point in time", "DELETE", "/_pit", body={"id": point}, allow=(404,))
+
+
+def search(
+    cluster: Cluster,
+    doing: str,
+    target: str,
+    body: Mapping[str, Any],
+    allow: tuple[int, ...] = (),
+    **params: str,
+) -> Answer:
+    """What a user's search finds; `StoreRefused` if it takes longer than option ``timeout``.
+
+    A cluster ends one that nobody waits for any more.
+    """
+    asked = {**body, "timeout": f"{max(1, int(1000 * SHARE * cluster.timeout))}ms"}
+    try:
+        answer = cluster.ask(
+            doing, "POST", target, params={**WHOLE, **params}, body=asked, allow=allow
+        )
+    except StoreUnreachable as error:
+        if isinstance(error.__context__, elasticsearch.ConnectionTimeout) and _answers(cluster):
+            raise StoreRefused(error.what, TOO_SLOW.why, TOO_SLOW.todo) from None
+        raise
+    if answer.status == 200 and RAW_PAGE not in answer.body:
+        require_in_time(answer.body["timed_out"], doing)
+    return answer
+
+
+def require_in_time(timed_out: Any, doing: str) -> None:
+    """Refuse what a search found until its time was over; `StoreRefused` if there may be more."""
+    if timed_out is not False:
+        raise StoreRefused(f"Elasticsearch gave up while {doing}", TOO_SLOW.why, TOO_SLOW.todo)
+
+
+def _answers(cluster: Cluster) -> bool:
+    try:
+        cluster.ask("asking for an answer", "GET", "/", allow=(401, 403, 404))
+    except StoreUnreachable:
+        return False
+    return True

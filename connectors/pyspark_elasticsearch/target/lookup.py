@@ -1,15 +1,46 @@
-"""The target as the cluster knows it: which index a name leads to, and whether it is fit."""
+"""The target as the cluster knows it: which index a name leads to, and the fields that it has."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from pyspark_elasticsearch.server.client import Cluster, objects, path
-from pyspark_elasticsearch.target import streams
-from sparkonce import checks
-from sparkonce.errors import OptionError, StoreRefused
+import pyarrow as pa
+from pyarrow import types
 
+from pyspark_elasticsearch.server.client import Cluster, by_name, path
+from pyspark_elasticsearch.target import placement
+from sparkonce import checks
+from sparkonce.errors import OptionError
+
+_SIMPLE: tuple[tuple[Any, dict[str, Any]], ...] = (
+    (types.is_boolean, {"type": "boolean"}),
+    (types.is_int8, {"type": "byte"}),
+    (types.is_int16, {"type": "short"}),
+    (types.is_int32, {"type": "integer"}),
+    (types.is_int64, {"type": "long"}),
+    (types.is_duration, {"type": "long"}),
+    (types.is_float32, {"type": "float"}),
+    (types.is_float64, {"type": "double"}),
+    (types.is_decimal, {"type": "keyword"}),
+    (types.is_binary, {"type": "binary"}),
+    (types.is_large_binary, {"type": "binary"}),
+    (types.is_date, {"type": "date"}),
+    (types.is_timestamp, {"type": "date"}),
+    (types.is_map, {"type": "flattened", "ignore_above": 8000}),  # its terms hold the key, too
+)
+OWN = "sparkonce"  # the field in which documents keep what this connector needs
+GUARD: dict[str, Any] = {"type": "object", "enabled": False}
+"""Its mapping where `guard.painless` keeps there what has changed a document.
+
+Not enabled, as the guard is read from the source alone: nothing of it is indexed, and a mapping
+that is strict, or full, has no say in it.
+"""
+
+STAMP: dict[str, Any] = {"properties": {"sink": {"type": "keyword"}, "fence": {"type": "long"}}}
+"""Its mapping where it tells of which decision a document is, by which an alias is filtered."""
+
+LONGEST_KEYWORD = 8191  # characters of which UTF-8 makes no more bytes than Lucene takes for a term
 _PARTS = ("_source", "_routing", "dynamic")
 """Of the mappings, all that another index of the same name must not have otherwise unseen."""
 
@@ -22,59 +53,72 @@ _BRIEF = {
 
 
 class Target(NamedTuple):
-    """An index.
+    """An index."""
 
-    Attributes:
-        name: of the index itself, whatever alias leads to it; or of the data stream.
-        settings: flat, defaults included.
-        mappings: of its fields.
-        since: of a data stream, the index that takes its writes; the settings are that one's.
-        sign: all that was set of it, with its uuid: as long as that stays it is what it was.
-    """
-
-    name: str
-    settings: Mapping[str, Any]
-    mappings: Mapping[str, Any]
-    since: str
-    sign: Any
+    name: str  # of the index itself, whatever alias leads to it; or of the data stream
+    settings: Mapping[str, Any]  # flat, defaults included
+    mappings: Mapping[str, Any]  # of its fields
+    since: str  # of a data stream, the index that takes its writes; the settings are that one's
+    sign: Any  # all that was set of it, with its uuid: as long as that stays it is what it was
 
     @property
     def fields(self) -> Mapping[str, Any]:
         """The mappings of its fields."""
-        found: Mapping[str, Any] = self.mappings.get("properties", {})
-        return found
+        return self.mappings.get("properties", {})  # type: ignore[no-any-return]
 
-    def says(self, setting: str) -> str:
+    def setting(self, name: str) -> str:
         """A setting, in lower case; empty where it is not set."""
-        return str(self.settings.get(setting) or "").lower()
+        return str(self.settings.get(name) or "").lower()
+
+
+def definition(schema: pa.Schema, own: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The mappings of an index that option ``createIndex`` makes for rows of a schema.
+
+    The connector's own field, where documents have it, gets the mapping `own`.
+    """
+    fields = {column.name: _field(column.type) for column in schema}
+    if own:
+        fields[OWN] = dict(own)
+    return {"mappings": {"dynamic": "strict", "properties": fields}}
+
+
+def _field(kind: pa.DataType) -> dict[str, Any]:
+    if types.is_struct(kind):
+        if {child.name for child in kind} == {"lat", "lon"} and all(
+            types.is_floating(child.type) for child in kind
+        ):
+            return {"type": "geo_point"}
+        return {"properties": {child.name: _field(child.type) for child in kind}}
+    if types.is_list(kind) or types.is_large_list(kind):
+        return _field(kind.value_type)
+    for accepts, mapping in _SIMPLE:
+        if accepts(kind):
+            return dict(mapping)
+    return {"type": "keyword", "ignore_above": LONGEST_KEYWORD}
 
 
 def resolve(
     cluster: Cluster, name: str, *, appends: bool = False, whole: bool = True
 ) -> Target | None:
-    """The index that a name leads to now; None if there is none.
+    """The index that the name of an index, alias or data stream leads to now; None if none.
 
-    Args:
-        cluster: where.
-        name: of the index, an alias or a data stream.
-        appends: whether rows are added; else it must be one index for ever.
-        whole: with all that there is to know of it.
-
-    Raises:
-        OptionError: it leads to several, or to one for a while only.
+    Unless it `appends`, it must be one index for ever. The `whole` is all that there is to know.
     """
-    answer = cluster.ask(
-        f"looking at index {name}",
-        "GET",
-        path(name),
-        params={"flat_settings": "true", **(_WHOLE if whole else _BRIEF)},
-        allow=(404,),
-    )
+    params = {"flat_settings": "true", **(_WHOLE if whole else _BRIEF)}
+    doing = f"looking at index {name}"
+    answer = cluster.ask(doing, "GET", path(name), params=params, allow=(404,))
     if answer.status == 404:
         return None
-    found = objects(answer.body)
+    found = by_name(answer.body)
     if any(about.get("data_stream") == name for about in found.values()):
-        since = _behind_stream(cluster, name, appends=appends)
+        if not appends:
+            raise OptionError(
+                f"Option index={name!r} names a data stream, and rows are not appended",
+                why="a data stream takes new documents only, and a rollover moves on to another"
+                " index",
+                todo="name an index, or use writeMode=append",
+            )
+        since = placement.backing(cluster, name)[-1]
         return _target(name, found.get(since, {}), since)
     chosen = name if name in found else _behind_alias(name, found, appends=appends)
     return _target(chosen, found[chosen])
@@ -82,36 +126,8 @@ def resolve(
 
 def _target(name: str, about: Mapping[str, Any], since: str = "") -> Target:
     mappings, given = about.get("mappings", {}), about.get("settings", {})
-    settings = {**about.get("defaults", {}), **given}
     sign = name, since, given, [mappings.get(part) for part in _PARTS]
-    return Target(name, settings, mappings, since, sign)
-
-
-def require_there(cluster: Cluster, name: str, *, appends: bool) -> Target:
-    """The index, which was there when the query began.
-
-    Raises:
-        StoreRefused: it is not there any more.
-    """
-    found = resolve(cluster, name, appends=appends, whole=False)
-    if found is None:
-        raise StoreRefused(
-            f"There is no index {name} any more",
-            why="it was deleted since the query began; the rows of earlier epochs are gone with it",
-            todo="restore it from a snapshot, or create it, then restart the query; to write all"
-            " rows again, start a new checkpoint",
-        )
-    return found
-
-
-def _behind_stream(cluster: Cluster, name: str, *, appends: bool) -> str:
-    if not appends:
-        raise OptionError(
-            f"Option index={name!r} names a data stream, and rows are not appended",
-            why="a data stream takes new documents only, and a rollover moves on to another index",
-            todo="name an index, or use writeMode=append",
-        )
-    return streams.backing(cluster, name)[-1]
+    return Target(name, {**about.get("defaults", {}), **given}, mappings, since, sign)
 
 
 def _behind_alias(name: str, found: Mapping[str, Any], *, appends: bool) -> str:

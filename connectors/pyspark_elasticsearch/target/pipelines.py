@@ -1,39 +1,53 @@
 """Ingest pipelines: they may send a row elsewhere than option ``index`` says, or make it newer.
 
-A row that is sent again must find itself, and be as old as it was; so a pipeline is refused unless
-all of it is proven to leave index, id, routing and version alone: see `processors`. Of pipelines
-that nobody could look at beforehand the answers tell: see `whereabouts`.
+A row that is sent again is told by its index, id and routing, and an older one by its version; and
+a pipeline may write each of them, by as many names as the server has for them: ``_version``,
+``_source._id``, ``{{a value}}``. So `WRITES` is a list of processors that can be seen to leave them
+alone. What is not in it is refused: also the processors of a release to come. Of pipelines that
+nobody could look at beforehand the answers tell: see `placement`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark_elasticsearch.server.client import Cluster, path
-from pyspark_elasticsearch.target.processors import ADDRESS, touched
+from pyspark_elasticsearch.server.reads import batches
 from sparkonce.errors import OptionError, StoreRefused
 
 if TYPE_CHECKING:
     from pyspark_elasticsearch.write.documents import Documents
 
 DEFAULT, FINAL, NONE = "index.default_pipeline", "index.final_pipeline", "_none"
-PAGE = 20
-"""Pipelines in a request: its line is at most 4 KB (``http.max_initial_line_length``)."""
-
+PAGE = 20  # pipelines in a request: its line is at most 4 KB (``http.max_initial_line_length``)
 Definition = Mapping[str, Any]
+Settings = Mapping[str, Any]
+Writes = Callable[[Settings], Iterable[Any]]
+"""The fields that a processor writes or removes; an empty name stands for what nobody knows."""
+
+UNKNOWN = ""
+ADDRESS = (
+    *("_index", "_id", "_routing", "_type", "_version", "_version_type", "_if_seq_no"),
+    *("_if_primary_term", "_dynamic_templates"),
+)
+"""What releases until now keep of a document beside its source, and let a pipeline write."""
+
+READS = ("field", "fields", "source_field")
+"""Settings that name fields which are read, unless the processor's kind says otherwise."""
 
 
-def of(documents: Documents, settings: Mapping[str, Any]) -> list[str]:
+def of(documents: Documents, settings: Settings) -> list[str]:
     """The pipelines that a row goes through, but for those that they call."""
-    if documents.way.verb == "delete":
+    if documents.mode.verb == "delete":
         return []
     through = dict(of_index(settings))
     first = documents.pipeline or through.get(DEFAULT)
     return [name for name in (first, through.get(FINAL)) if name]
 
 
-def of_index(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
+def of_index(settings: Settings) -> list[tuple[str, str]]:
     """The settings of an index that name a pipeline, with its name."""
     named = ((option, str(settings.get(option, NONE))) for option in (DEFAULT, FINAL))
     return [(option, name) for option, name in named if name != NONE]
@@ -46,29 +60,26 @@ def tree(cluster: Cluster, first: Iterable[str]) -> dict[str, Definition]:
     while names:
         level = read(cluster, names)
         found |= level
-        names = {one for about in level.values() for one in _called(about)} - found.keys()
+        called = (one["name"] for about in level.values() for one in _calls(about))
+        # By a name that a row makes up no pipeline is called: that is refused.
+        names = {str(name) for name in called if "{{" not in name} - found.keys()
     return found
 
 
 def read(cluster: Cluster, names: Iterable[str]) -> dict[str, Definition]:
     """The definitions of these pipelines as they are now; an empty one of what is not there."""
-    wanted, found = sorted(names), dict[str, Definition]()
-    for start in range(0, len(wanted), PAGE):
-        page = wanted[start : start + PAGE]
-        target, doing = path("_ingest", "pipeline", ",".join(page)), "looking at ingest pipelines"
-        answer = cluster.ask(doing, "GET", target, allow=(404,))
-        told = answer.body if answer.status == 200 else {}
-        found |= {name: told.get(name, {}) for name in page}
+    found, doing = dict[str, Definition](), "looking at ingest pipelines"
+    for page in batches(sorted(names), PAGE):
+        target = path("_ingest", "pipeline", ",".join(page))
+        status, body = cluster.ask(doing, "GET", target, allow=(404,))
+        found |= {name: body.get(name, {}) if status == 200 else {} for name in page}
     return found
 
 
 def require_kept(documents: Documents, found: Mapping[str, Definition]) -> None:
     """Refuse pipelines, unless all that they do leaves alone what addresses a document.
 
-    Raises:
-        OptionError: there is no such pipeline as option ``pipeline`` names, or the server would
-            take a column for what addresses a document.
-        StoreRefused: it names the pipeline.
+    They must be there, and the server must take no column for what addresses a document.
     """
     if documents.pipeline and found.get(documents.pipeline) == {}:
         raise OptionError(
@@ -91,9 +102,9 @@ def require_kept(documents: Documents, found: Mapping[str, Definition]) -> None:
         )
     for name, about in found.items():
         for kind, settings in _processors(about):
-            if said := touched(kind, settings):
+            if effect := touched(kind, settings):
                 raise StoreRefused(
-                    f"Ingest pipeline {name!r} of {documents.index} has {kind!r}, {said}",
+                    f"Ingest pipeline {name!r} of {documents.index} has {kind!r}, {effect}",
                     why="index, id and routing tell a row that is sent again, and the version an"
                     " older one: were they changed, it could be there twice, or undo a newer row."
                     " So a pipeline may do only what is known to leave them alone",
@@ -105,32 +116,17 @@ def require_kept(documents: Documents, found: Mapping[str, Definition]) -> None:
 
 def _lacking(found: Mapping[str, Definition]) -> list[str]:
     """Those that are not there, but for those that may be missing where they are called."""
-    calls = [
-        told for one in found.values() for kind, told in _processors(one) if kind == "pipeline"
-    ]
+    calls = [one for about in found.values() for one in _calls(about)]
     may = {one["name"] for one in calls if one.get("ignore_missing_pipeline")}
     must = {one["name"] for one in calls if not one.get("ignore_missing_pipeline")}
     return [name for name, about in found.items() if about == {} and name not in may - must]
 
 
-def elsewhere(what: str) -> StoreRefused:
-    """The error for rows that don't go where option ``index`` says."""
-    return StoreRefused(
-        what,
-        why="a row that is sent again must find itself by its index and id; sent elsewhere by an"
-        " ingest pipeline, it could be there twice, or another one be taken for it",
-        todo="name the place of the rows in option index (a template, or a query for each), and"
-        " write there without such a processor; then restart the query",
-    )
+def _calls(about: Definition) -> Iterator[Settings]:
+    return (settings for kind, settings in _processors(about) if kind == "pipeline")
 
 
-def _called(about: Definition) -> Iterator[str]:
-    for kind, settings in _processors(about):
-        if kind == "pipeline" and "{{" not in settings["name"]:  # else it is refused
-            yield str(settings["name"])
-
-
-def _processors(about: Definition) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _processors(about: Definition) -> Iterator[tuple[str, Settings]]:
     """The processors of a pipeline, or within one, whatever they are for."""
     inner: Iterable[Mapping[str, Any]] = [
         *about.get("processors", ()),
@@ -138,8 +134,135 @@ def _processors(about: Definition) -> Iterator[tuple[str, Mapping[str, Any]]]:
         *([about["processor"]] if "processor" in about else ()),
     ]
     for one in inner:
-        for kind, told in one.items():
+        for kind, given in one.items():
             # In short the server takes a script as its text alone.
-            settings = told if isinstance(told, Mapping) else {"source": told}
+            settings = given if isinstance(given, Mapping) else {"source": given}
             yield kind, settings
             yield from _processors(settings)
+
+
+def touched(kind: str, settings: Settings) -> str | None:
+    """What a processor does that is not proven harmless, in words; None if all of it is.
+
+    Processors within it are not looked at, nor are pipelines that it calls.
+    """
+    writes = WRITES.get(kind)
+    if writes is None:
+        return "which is not known to leave alone what addresses a document"
+    bad = [field for field in (*writes(settings), *_named(settings)) if not is_plain(field)]
+    if not bad:
+        return None
+    if kind == "script":
+        return "whose script does more with ctx than name its fields"
+    return f"which may write {bad[0]!r}" if bad[0] else "which takes names of fields from a row"
+
+
+def is_plain(field: Any) -> bool:
+    """Whether a field is of the document's source, or of the pipeline's own notes (``_ingest.``).
+
+    All that addresses a document begins with ``_`` in every release, and so does the name by which
+    the server leads to the source itself.
+    """
+    if not isinstance(field, str) or not field or "{{" in field:
+        return False
+    return not field.startswith("_") or field.startswith("_ingest.")
+
+
+def _named(settings: Settings) -> Iterable[Any]:
+    """The fields that any setting names, but for those that are only read.
+
+    A processor may write several (``precision_field``), or remove the one that it reads
+    (``remove_binary``).
+    """
+    removes = any(name.startswith("remove") for name in settings)
+    for name, value in settings.items():
+        if name.endswith(("field", "fields")) and (name not in READS or removes):
+            yield from _listed(value)
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _changed(settings: Settings) -> Iterable[Any]:
+    return [settings.get("target_field", settings.get("field"))]
+
+
+def _parsed(settings: Settings) -> Iterable[Any]:
+    to_root = str(settings.get("add_to_root", False)).lower() != "false"
+    return [UNKNOWN] if to_root else _changed(settings)
+
+
+def _expanded(settings: Settings) -> Iterable[Any]:
+    field, within = settings.get("field"), settings.get("path")
+    return [UNKNOWN] if field == "*" else [field, *([within] if within else [])]
+
+
+def _dissected(settings: Settings) -> Iterable[Any]:
+    for key in re.findall(r"%\{([^}]*)\}", str(settings.get("pattern", "%{*}"))):
+        name = re.sub(r"(?:/\d+)?(?:->)?$", "", key.lstrip("+?"))
+        if name:
+            yield UNKNOWN if name[0] in "*&" else name
+
+
+def _grokked(settings: Settings) -> Iterable[Any]:
+    own = settings.get("pattern_definitions") or {}
+    for text in [*_listed(settings.get("patterns", [":_"])), *own.values()]:
+        # Names of fields stand behind these, in a pattern and in an expression.
+        yield from re.findall(r"[:<'(]\s*(_[^:}>'!]*)", str(text))
+
+
+_NAME = r"[A-Za-z]\w*(?!\w)(?!\s*(?:\(|/[*/]))"
+_TEXT = r"""(?:'[^'"\\_][^'"\\]*'|"[^'"\\_][^'"\\]*")"""
+_METHODS = "containsKey|get|getOrDefault|put|putIfAbsent|remove"
+_NAMED = re.compile(
+    rf"(?<![\w.])ctx\s*(?:\??\.\s*(?:{_NAME}|(?:{_METHODS})\(\s*{_TEXT}\s*[,)])|\[\s*{_TEXT}\s*\])"
+)
+"""The uses of a document that name a field of its source, with nothing hidden in between."""
+
+_OTHERS = re.compile(r"ctx|\bmetadata\b|\bfield\b\s*[(/]|\$\s*[(/]", re.IGNORECASE)
+"""The names by which a script of Painless gets at a document."""
+
+
+def _scripted(settings: Settings) -> Iterable[Any]:
+    """Nothing, where all that a script does with a document is to name fields of its source."""
+    source = settings.get("source")
+    if settings.get("lang", "painless") != "painless" or not isinstance(source, str):
+        return [UNKNOWN]
+    return [UNKNOWN] if _OTHERS.search(_NAMED.sub(" ", source)) else ()
+
+
+WRITES: Mapping[str, Writes] = {
+    # Nothing, or fields of the server's choice, none of which addresses a document.
+    **dict.fromkeys(("drop", "fail", "terminate", "registered_domain"), lambda _: ()),
+    **dict.fromkeys(
+        ("append", "foreach", "redact", "set", "set_security_user"), lambda one: [one.get("field")]
+    ),
+    **dict.fromkeys(
+        (
+            *("bytes", "circle", "convert", "geo_grid", "gsub", "html_strip", "join"),
+            *("lowercase", "sort", "split", "trim", "uppercase", "urldecode"),
+        ),
+        _changed,
+    ),
+    **dict.fromkeys(
+        (
+            *("attachment", "community_id", "date", "fingerprint", "geoip", "ip_location"),
+            *("network_direction", "uri_parts", "user_agent"),
+        ),
+        # A target that is the server's choice unless it is given.
+        lambda one: [one["target_field"]] if one.get("target_field") else [],
+    ),
+    **dict.fromkeys(("enrich", "kv"), lambda one: [one.get("target_field")]),
+    "csv": lambda one: _listed(one.get("target_fields")),
+    "dissect": _dissected,
+    "dot_expander": _expanded,
+    "grok": _grokked,
+    "json": _parsed,
+    "pipeline": lambda one: [one.get("name")],
+    # Of all but those to ``keep`` the server removes from the source alone.
+    "remove": lambda one: () if one.get("keep") else _listed(one.get("field")),
+    "rename": lambda one: [one.get("field"), one.get("target_field")],
+    "script": _scripted,
+}
+"""By the kind of a processor."""

@@ -1,7 +1,7 @@
-"""Chunks: the lines of a ``_bulk`` request, compressed.
+"""Chunks: rows as the lines of a ``_bulk`` request, compressed; and a row back from its lines.
 
 A chunk is a header (count of operations; bytes of bad rows, and in all) and zstd of the bad rows as
-JSON and of the lines.
+JSON and of the lines. These have marks for what is not known yet when a task stages.
 """
 
 from __future__ import annotations
@@ -9,36 +9,60 @@ from __future__ import annotations
 import base64
 import json
 import struct
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from pyspark_elasticsearch.write.lines import NAME_MARK, SCRIPT_MARK, STAMP_MARK, VERSION_MARK
+from pyspark_elasticsearch.journal.dead_letters import DocumentVerdict
+from pyspark_elasticsearch.server import bulk
+from pyspark_elasticsearch.server.failures import message
+from pyspark_elasticsearch.target import templates
+from pyspark_elasticsearch.write import values
+from pyspark_elasticsearch.write.documents import BulkMode, Documents, RowGuard, script
+from sparkonce.change import split_operations
+from sparkonce.exactly_once.bad_rows import reasons
+from sparkonce.protocol import Reasons
+from sparkonce.values import from_json, letters
 from sparkonce.values.letters import Letter
-from sparkonce.values.rows import all_bytes
+from sparkonce.values.rows import all_bytes, sorted_out
+
+# The marks: no JSON text has these control characters in it raw.
+VERSION_MARK = "\x01"  # the version of the chunk
+NAME_MARK = "\x02"  # the name of the chunk, with which an id made from it begins
+SCRIPT_MARK = "\x03"  # `begun_script`
+STAMP_MARK = "\x04"  # tells of which decision a document is
+
+# _gte: a chunk that is sent again has the same version, and is no conflict.
+FENCED = f',"version":{VERSION_MARK},"version_type":"external_gte"'
 
 HEAD = struct.Struct("<IIQ")
 
 
-class Chunk(NamedTuple):
-    """A chunk, read.
+class Slot(NamedTuple):
+    """What a row puts into its line."""
 
-    Attributes:
-        operations: how many are in its lines.
-        lines: of the request, with control characters for what was not known.
-        bad: rows that have no lines.
-    """
+    what: str  # it names the document; or is a column's JSON, ``left`` out where null, or ``value``
+    column: str = ""
 
-    operations: int
-    lines: bytes
-    bad: list[Letter]
+
+ID, INDEX, VERSION, ROUTING = Slot("id"), Slot("index"), Slot("version"), Slot("routing")
+Line: TypeAlias = tuple[str | Slot, ...]
+
+
+class DocumentChunk(NamedTuple):
+    """A chunk, read."""
+
+    operations: int  # how many are in its lines
+    lines: bytes  # of the request, with marks
+    bad: list[Letter]  # rows that have no lines
 
     def weight(self, rows: int, at: int) -> int:
-        """The rows that an operation stands for, of those of its chunk: those of a key are folded.
+        """The rows that the operation at a place stands for, of so many that the chunk is made of.
 
-        Args:
-            rows: that the chunk was made of.
-            at: the place of the operation.
+        Those of a key are folded, and how many into which is not kept: each has its share.
         """
         sent = rows - len(self.bad)
         return sent * (at + 1) // self.operations - sent * at // self.operations
@@ -58,28 +82,24 @@ class Chunk(NamedTuple):
 
 def packed(texts: Any, bad: list[Letter]) -> bytes:
     """The chunk with these lines."""
-    letters = json.dumps(bad).encode() if bad else b""
+    aside = json.dumps(bad).encode() if bad else b""
     lines = all_bytes(texts)
-    body = b"".join([letters, lines]) if letters else lines
+    body = b"".join([aside, lines]) if aside else lines
     squeezed: bytes = pa.Codec("zstd", 1).compress(body, asbytes=True)
-    return HEAD.pack(len(texts), len(letters), len(letters) + len(lines)) + squeezed
+    return HEAD.pack(len(texts), len(aside), len(aside) + len(lines)) + squeezed
 
 
-def unpacked(payload: bytes) -> Chunk:
-    """Read a chunk.
-
-    Raises:
-        ValueError: it is none.
-    """
+def unpacked(payload: bytes) -> DocumentChunk:
+    """Read a chunk; `ValueError` if it is none."""
     try:
-        count, letters, size = HEAD.unpack_from(payload)
+        count, aside, size = HEAD.unpack_from(payload)
         raw = pa.Codec("zstd").decompress(
             memoryview(payload)[HEAD.size :], decompressed_size=size, asbytes=True
         )
     except (struct.error, pa.ArrowException) as error:
         raise ValueError(str(error)) from None
-    bad = json.loads(raw[:letters]) if letters else []
-    return Chunk(count, raw[letters:], [Letter(*one) for one in bad])
+    bad = json.loads(raw[:aside]) if aside else []
+    return DocumentChunk(count, raw[aside:], [Letter(*one) for one in bad])
 
 
 def chunk_name(attempt: str, seq: int) -> str:
@@ -90,3 +110,171 @@ def chunk_name(attempt: str, seq: int) -> str:
     except ValueError:
         short = attempt
     return f"{short}.{seq}."
+
+
+def begun_script(mode: BulkMode, sink: str, fence: int, ordinal: int) -> str:
+    """What a chunk's script begins with, up to the member ``a``, which are a row's changes."""
+    if not mode.script:
+        return ""
+    source, name = json.dumps(script(mode)), json.dumps(sink)
+    return f'"lang":"painless","source":{source},"params":{{"s":{name},"f":{fence},"o":{ordinal},'
+
+
+class ChunkEncoder:
+    """Encodes rows for one plan."""
+
+    def __init__(self, documents: Documents) -> None:
+        self.documents = documents
+        self.written = _written(documents)
+        self.deleted = (*_action(documents, "delete"), "}}\n")
+        slots = [piece for piece in self.written if isinstance(piece, Slot) and piece.column]
+        self.left = {one: f",{_member(one.column)}" for one in slots if one.what == "left"}
+        held = [*(one.column for one in slots), documents.routing]
+        self.columns = list(dict.fromkeys(filter(None, held)))
+        self.naming = {*documents.key, documents.order, documents.routing}
+        self.naming |= {part[0] for part in documents.parts if not isinstance(part, str)}
+
+    def __call__(self, rows: pa.RecordBatch) -> bytes:
+        """The chunk of these rows; `BadRow` or `ValueError` if one can't be a document."""
+        return self.split(rows)[0] if self.documents.aside else packed(self._lines(rows), [])
+
+    def split(self, rows: pa.RecordBatch) -> tuple[bytes, Reasons]:
+        """See `BadRowSplitter.split`."""
+        fit, bad = sorted_out(rows, lambda part: (part, self._lines(part)))
+        schema = self.documents.arrow if bad else pa.schema([])
+        aside = [letters.of_row(one.reason, one.row, schema, self.documents.key) for one in bad]
+        if len(fit) == 1:
+            lines = fit[0][1]
+        else:  # the last row of a key, or the sum of its rows, is one of all that are left
+            whole = pa.Table.from_batches([part for part, _ in fit], rows.schema).combine_chunks()
+            lines = self._lines(whole.to_batches()[0]) if fit else pa.array([], pa.string())
+        return packed(lines, aside), reasons(bad)
+
+    def _lines(self, rows: pa.RecordBatch) -> Any:
+        """One text for each row that does something: its action, and its document."""
+        documents = self.documents
+        doing = split_operations(rows, documents.op)
+        rows, deleted = doing.keyed(self.naming), doing.deleted
+        ids, parts = values.ids(rows, documents.key), documents.parts
+        index = templates.names(parts, rows, documents.reserved) if parts else None
+        if documents.key and documents.order is None:
+            # By versions of a column the server keeps the highest one, wherever it comes.
+            place = ids if index is None else values.joined(index, "/", ids)
+            rows, kept = values.folded(rows, place, documents.added, keeps=documents.keeps)
+            if kept is not None:
+                ids, index, deleted = (
+                    one if one is None else one.take(kept) for one in (ids, index, deleted)
+                )
+        held = self._held(rows, ids, index)
+        written = values.joined(*(held.get(piece, piece) for piece in self.written))
+        if deleted is None:
+            return written
+        gone = values.joined(*(held.get(piece, piece) for piece in self.deleted))
+        return pc.if_else(deleted, gone, written)
+
+    def _held(self, rows: pa.RecordBatch, ids: Any, index: Any | None) -> dict[Any, Any]:
+        """What rows put into the slots of their lines."""
+        texts, routing = values.texts(rows, self.columns), self.documents.routing
+        held: dict[Any, Any] = {ID: ids, INDEX: index}
+        held |= {Slot("value", name): text for name, text in texts.items()}
+        if self.documents.order:
+            held[VERSION] = values.versions(rows, self.documents.order)
+        if routing:
+            held[ROUTING] = values.routing(rows, routing, texts[routing])
+        for slot, begun in self.left.items():
+            there = pc.binary_join_element_wise(begun, texts[slot.column], "")
+            held[slot] = pc.fill_null(there, "")
+        return held
+
+
+def _written(documents: Documents) -> Line:
+    """The line of a row that deletes nothing by its operation."""
+    mode = documents.mode
+    action = _action(documents, mode.verb)
+    if mode.verb == "delete":
+        return (*action, "}}\n")
+    if mode.guard is RowGuard.SCRIPT:
+        # Chunks in parallel may change one document, so the node retries. By scripted_upsert the
+        # script writes its guard into a new document, too.
+        retried = ',"retry_on_conflict":20}}\n'
+        begun = retried + f'{{"scripted_upsert":true,"script":{{{SCRIPT_MARK}"a":{{'
+        new = ('}}},"upsert":{', *_members(documents.key), "}}\n")
+        return (*action, begun, *_changes(documents), *new)
+    stamp = f"{STAMP_MARK}," if documents.alias else ""
+    return (*action, "}}\n{" + stamp, *_members(documents.columns), "}\n")
+
+
+def _action(documents: Documents, verb: str) -> Line:
+    """What names a document, and its version where the write mode gives one."""
+    line = [f'{{"{verb}":{{', *(('"_index":"', INDEX, '",') if documents.parts else ())]
+    line += ['"_id":"' if documents.key else f'"_id":"{NAME_MARK}', ID, '"']
+    if documents.routing:
+        line += [',"routing":', ROUTING]
+    if documents.is_fenced:
+        line.append(FENCED)
+    elif documents.order:
+        # Not _gte: of rows with equal versions the first to arrive stays.
+        line += [',"version":', VERSION, ',"version_type":"external"']
+    return tuple(line)
+
+
+def _changes(documents: Documents) -> Line:
+    """What the script gets; the key, never null, comes before what is left out where it is null."""
+    if not documents.keeps:
+        return _members(documents.added or documents.columns)
+    rest = [name for name in documents.columns if name not in documents.key]
+    return (*_members(documents.key), *(Slot("left", name) for name in rest))
+
+
+def _members(columns: Iterable[str]) -> Line:
+    line: list[str | Slot] = []
+    for name in columns:
+        line += [f",{_member(name)}" if line else _member(name), Slot("value", name)]
+    return tuple(line)
+
+
+def _member(name: str) -> str:
+    return f"{json.dumps(name, ensure_ascii=False)}:"
+
+
+def verdict(operation: bytes, item: bulk.Item, index: str) -> DocumentVerdict:
+    """The verdict on an operation that was refused; to `index`, if it does not say otherwise."""
+    action = bulk.action(operation)
+    reason = f"{item.status} {message(item.error)}"
+    return DocumentVerdict(action.get("_index") or index, action["_id"], reason)
+
+
+def letter(reason: str, operation: bytes, documents: Documents) -> Letter:
+    """The letter of an operation that was refused, of which its lines are known alone."""
+    schema = documents.arrow
+    trees = _trees(operation, documents, schema)
+    schema = schema or pa.schema([(name, pa.string()) for name in trees])
+    return letters.of_trees(reason, trees, schema, documents.key)
+
+
+def _trees(operation: bytes, documents: Documents, schema: pa.Schema) -> dict[str, from_json.Tree]:
+    """What the row holds: of a delete, what its action says."""
+    document = operation.partition(b"\n")[2]
+    op = {documents.op: "u" if document else "d"} if documents.op else {}
+    if not document:
+        return {**_of_action(bulk.action(operation), documents, schema), **op}
+    found = from_json.parse_tree(document)
+    if documents.mode.guard is RowGuard.SCRIPT:
+        found = {**found["upsert"], **found["script"]["params"]["a"]}
+    routing = documents.routing
+    if routing and routing not in found:  # an increment does not store it
+        found = {**found, routing: str(bulk.action(operation)["routing"])}
+    return {**found, **op}
+
+
+def _of_action(
+    action: Mapping[str, Any], documents: Documents, schema: pa.Schema
+) -> dict[str, from_json.Tree]:
+    key, version, routing = documents.key, documents.order, documents.routing
+    texts = [action["_id"]] if len(key) == 1 else map(unquote, action["_id"].split(":"))
+    found = dict(zip(key, texts, strict=False))
+    if version and schema:
+        found[version] = values.of_version(action["version"], schema.field(version).type)
+    if routing:
+        found[routing] = str(action["routing"])
+    return found

@@ -3,69 +3,183 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from typing import Any
 
-from pyspark_elasticsearch.journal.log import Log, Place, places
-from pyspark_elasticsearch.journal.records import Destination, Records
-from pyspark_elasticsearch.server.bulk import numbered
+from pyspark_elasticsearch.journal import dead_letters
+from pyspark_elasticsearch.journal.dead_letters import DocumentLetter, DocumentVerdict
+from pyspark_elasticsearch.journal.log import ChunkPlace, StagedChunk, StagingLog, places
+from pyspark_elasticsearch.journal.records import Destination, LedgerRecords
+from pyspark_elasticsearch.server.bulk import numbered, operations
 from pyspark_elasticsearch.server.client import Cluster
-from pyspark_elasticsearch.target import replacing, visibility
-from pyspark_elasticsearch.target.naming import Naming
-from pyspark_elasticsearch.write import names
-from pyspark_elasticsearch.write.aside import Aside, Sent
-from pyspark_elasticsearch.write.chunks import chunk_name, unpacked
+from pyspark_elasticsearch.server.failures import advice, message
+from pyspark_elasticsearch.target import aliases, templates
+from pyspark_elasticsearch.target.naming import IndexNames
+from pyspark_elasticsearch.write import chunks
+from pyspark_elasticsearch.write.chunks import DocumentChunk, begun_script, chunk_name, unpacked
 from pyspark_elasticsearch.write.documents import Documents
-from pyspark_elasticsearch.write.lines import begun_script
-from pyspark_elasticsearch.write.preflight import Watch
-from pyspark_elasticsearch.write.sending import ORDINAL_BITS, PAUSE, Sender
+from pyspark_elasticsearch.write.preflight import TargetWatch
+from pyspark_elasticsearch.write.sending import ORDINAL_BITS, PAUSE, RefusedDocument, Sender
 from sparkonce import codec
 from sparkonce.codec import FORGET, reading
 from sparkonce.delivery import DecisionOver, EpochDelivery
-from sparkonce.errors import StoreLostData, StoreRefused
+from sparkonce.errors import RowRefused, StoreRefused
 from sparkonce.exactly_once import conflicts
-from sparkonce.exactly_once.bad_rows import MaxBadRows
+from sparkonce.exactly_once.bad_rows import BEFORE, OF_TASK, MaxBadRows
 from sparkonce.exactly_once.ledger import from_record
 from sparkonce.protocol import ALL_STORED, Advance, Applied, Manifest
 
-MARK_EVERY = 10.0
-"""Seconds after which a long apply notes how far it has come."""
+
+@dataclass(frozen=True)
+class Sent:
+    """A chunk as it was found and sent, and what of its lines can't be done."""
+
+    place: ChunkPlace
+    found: StagedChunk
+    chunk: DocumentChunk
+    lines: bytes
+    refused: list[RefusedDocument]
+
+    @cached_property
+    def operations(self) -> list[bytes]:
+        """The lines of each operation."""
+        return list(operations(self.lines))
+
+    def weight(self, letters: Iterable[str]) -> int:
+        """The rows that letters stand for; those that a task has put aside stand for themselves."""
+        return sum(
+            self.chunk.weight(self.place.rows, int(at)) if at.isdigit() else 1 for at in letters
+        )
+
+
+class DeadLetterWriter:
+    """Takes the bad rows of one epoch, to an index of dead letters.
+
+    Without one a bad row stops the epoch that was not noted before. Bad rows are `held`, and not
+    noted, as long as no row is stored: it may be the index that is at fault, and a note is final.
+    """
+
+    def __init__(
+        self,
+        delivery: EpochDelivery[Sent],
+        log: StagingLog,
+        documents: Documents,
+        index: str | None,
+    ) -> None:
+        self.delivery, self.manifest, self.counter = delivery, delivery.manifest, delivery.counter
+        self.log, self.documents, self.index = log, documents, index
+        self.held: list[Sent] = []
+        self._partitions = {part.attempt: part.partition for part in self.manifest.parts}
+
+    def take_held(self) -> None:
+        """Put aside what was held."""
+        for one in self.held:
+            self._put(one)
+
+    def take(self, sent: Sent) -> None:
+        """Put the bad rows of a chunk aside; `RowRefused` or `TooManyBadRows` if they must not."""
+        # A version of another writer's is no fault of the row, which must not be put aside for it.
+        for one in sent.refused:
+            if one.is_conflict:
+                raise self._refusal(self._verdict(one), one)
+        # Counted first: too many stop the query before any is noted, and a note is final.
+        self._count(sent)
+        if self.counter.in_doubt:
+            self.held.append(sent)
+        else:
+            self._put(sent)
+
+    def _put(self, sent: Sent) -> None:
+        verdict, place, manifest = self._note(sent), sent.place, self.manifest
+        if verdict:
+            # Letters of earlier tries, too: a driver may have died between note and letter.
+            name = chunk_name(place.attempt, place.seq)
+            judged = verdict["letters"].items()
+            letters = {f"{name}{at}": self._letter(at, one, sent) for at, one in judged}
+            partition = self._partitions[place.attempt]
+            about = {"sink": manifest.sink, "epoch": manifest.epoch, "partition": partition}
+            dead_letters.write(self.log.cluster, verdict["index"], about, letters)
+
+    def _note(self, sent: Sent) -> dict[str, Any]:
+        """What is noted of a chunk's bad rows, before anything else is done about them.
+
+        It is final, whatever a later try would find.
+        """
+        found, of_task = sent.found, enumerate(sent.chunk.bad)
+        fresh = {f"c{at}": DocumentVerdict("", "", bad.reason) for at, bad in of_task}
+        fresh |= {str(one.operation.position): self._verdict(one) for one in sent.refused}
+        while True:
+            new = {at: one for at, one in fresh.items() if at not in found.letters}
+            if not new:
+                return found.verdict
+            if self.index is None:
+                at, first = next(iter(new.items()))
+                said = (one for one in sent.refused if str(one.operation.position) == at)
+                raise self._refusal(first, next(said, None))
+            letters = {**found.letters, **{at: one.cut(len(fresh)) for at, one in new.items()}}
+            rows = sent.weight(letters)
+            # An index that was noted before stays: letters are already there, perhaps.
+            verdict = {"index": self.index, **found.verdict, "letters": letters, "rows": rows}
+            if self.log.judge(sent.place, verdict, found.guard):
+                return verdict
+            found = self.log.fetch(sent.place)  # another driver was first
+
+    def _count(self, sent: Sent) -> None:
+        found = sent.found
+        if found.letters:
+            self.counter.add(BEFORE, "", sent.weight(found.letters))
+        for at, bad in enumerate(sent.chunk.bad):
+            if f"c{at}" not in found.letters:
+                self.counter.add(OF_TASK, bad.reason)
+        for one in sent.refused:
+            why, _ = advice(one.item.status, one.item.error)
+            rows = sent.chunk.weight(sent.place.rows, one.operation.position)
+            self.counter.add(why, message(one.item.error), rows)
+
+    def _verdict(self, one: RefusedDocument) -> DocumentVerdict:
+        return chunks.verdict(one.operation.lines, one.item, self.manifest.notes["index"])
+
+    def _letter(self, at: str, judged: Sequence[str], sent: Sent) -> DocumentLetter:
+        """The letter that a verdict is about: what the row holds, the chunk knows."""
+        verdict, documents = DocumentVerdict(*judged[:3]), self.documents
+        if at.isdigit():
+            lines = sent.operations[int(at)]
+            return DocumentLetter(verdict, chunks.letter(verdict.reason, lines, documents))
+        verdict = verdict._replace(index_name=documents.index)
+        return DocumentLetter(verdict, sent.chunk.bad[int(at[1:])])
+
+    def _refusal(self, verdict: DocumentVerdict, one: RefusedDocument | None) -> RowRefused:
+        why, todo = "", "set option onBadRow=deadLetter again"
+        if one is not None:
+            why, todo = advice(one.item.status, one.item.error)
+        what = f"Elasticsearch refused the row with id {verdict.id!r} of index {verdict.index_name}"
+        return self.delivery.stopped_by(f"{what}: {verdict.reason}", why, todo)
+
+
+MARK_EVERY = 10.0  # seconds after which a long apply notes how far it has come
 
 
 class Gone(Exception):
-    """A chunk is not there."""
-
-    def __init__(self, place: Place) -> None:
-        super().__init__(place.id)
-        self.place = place
+    """The chunk at a place is not there."""
 
 
 @dataclass(frozen=True)
 class Means:
-    """What every delivery of a store works with.
-
-    Attributes:
-        dead_letter: the index of rows that can't be stored; None if one of them stops the epoch.
-        max_bad_rows: how many of an epoch may go there.
-    """
+    """What every delivery of a store works with."""
 
     cluster: Cluster
-    records: Records
-    log: Log
-    watch: Watch
-    naming: Naming
-    dead_letter: str | None
-    max_bad_rows: MaxBadRows
+    records: LedgerRecords
+    log: StagingLog
+    watch: TargetWatch
+    naming: IndexNames
+    dead_letter: str | None  # the index of bad rows; None if one of them stops the epoch
+    max_bad_rows: MaxBadRows  # how many of an epoch may go there
 
 
 class Delivery(EpochDelivery[Sent]):
-    """Takes one epoch to the target, and keeps what this process alone knows of it.
-
-    Args:
-        means: of the store.
-        manifest: of the epoch.
-        since: see `Store.apply`.
-    """
+    """Takes one epoch to the target, and keeps what this process alone knows of it."""
 
     sender: Sender
 
@@ -77,8 +191,8 @@ class Delivery(EpochDelivery[Sent]):
             self.documents = codec.load(Documents, manifest.detail)
         self.places = places(manifest.sink, manifest.parts)
         # The changes of updates have no order but that in which they come.
-        self.width = 1 if self.documents.way.in_order else means.cluster.parallelism
-        self.aside = Aside(self, means.log, self.documents, index)
+        self.width = 1 if self.documents.mode.in_order else means.cluster.parallelism
+        self.aside = DeadLetterWriter(self, means.log, self.documents, index)
         self._marked = time.monotonic()
 
     @cached_property
@@ -88,24 +202,24 @@ class Delivery(EpochDelivery[Sent]):
             return Destination(**self.manifest.notes)
 
     def prepare(self) -> Manifest:
-        """Draw the fence, and note the index that the target is now.
-
-        Raises:
-            StoreRefused: it has too many chunks, or the target is not fit any more.
-        """
+        """Draw the fence, and note the index that the target is now; refuse what is not fit."""
         manifest = self.manifest
         # Nothing is sent without a chunk; but an overwrite by no rows leaves none.
         if not (self.places or self.documents.overwrites):
             return manifest
         if len(self.places) >> ORDINAL_BITS:
-            raise _too_many(manifest)
+            raise StoreRefused(
+                f"Epoch {manifest.epoch} has {len(manifest.chunks):,} chunks",
+                why=f"a document's version has room for {1 << ORDINAL_BITS:,}",
+                todo="raise option chunkRows, or limit what a trigger reads",
+            )
         index = self.means.watch.require_still_fit(self.documents)
         name, replaces = index.name if index else "", ""
         self._claim(name)
         place = self.documents.index if self.documents.overwrites else name
-        self.means.naming.require_one(manifest, place or names.pattern(self.documents.parts))
+        self.means.naming.require_one(manifest, place or templates.pattern(self.documents.parts))
         if self.documents.overwrites:
-            name, replaces = replacing.successor(self.documents.index, manifest.token), name
+            name, replaces = f"{self.documents.index}-{manifest.token[:16]}", name
         # Queries that name the index by an alias draw from the same counter as others.
         fence = self.means.records.draw(name or manifest.target)
         to = Destination(fence, name, index.since if index else "", replaces)
@@ -117,7 +231,7 @@ class Delivery(EpochDelivery[Sent]):
             cluster, sink = self.means.cluster, self.manifest.sink
             ledger = from_record(self.means.records.read(sink), sink)
             once = ledger is not None and ledger.owner.once
-            visibility.claim(cluster, self.documents, index, sink, once=once)
+            aliases.claim(cluster, self.documents.alias, index, sink, once=once)
 
     def apply(self, advance: Advance) -> Applied:
         """See `Store.apply`. Chunks in parallel; versions and guards keep their order."""
@@ -127,7 +241,16 @@ class Delivery(EpochDelivery[Sent]):
             # Only a write proves that the ledger read here is the present one.
             reached = self._advance(0, always=True)
             if reached is not None and reached < len(self.places):
-                raise _lost(self.manifest, gone.place) from None
+                (place,) = gone.args
+                raise conflicts.lost(
+                    self.manifest,
+                    place.attempt,
+                    place.seq,
+                    why="the cluster lost data, or someone deleted from the connector's log",
+                    todo="restore the cluster from a snapshot and restart the query; or run"
+                    " `sparkonce recover` with --accept-loss, which leaves the rest of that epoch"
+                    " out",
+                ) from None
             # Else another driver has applied all of it, and dropped the chunks.
             return ALL_STORED
 
@@ -142,13 +265,14 @@ class Delivery(EpochDelivery[Sent]):
             self.counter.resume(sum(place.rows for place in before), means.log.aside(before))
         if total and done >= total:
             return done
-        if self.to.replaces and not replacing.make(means.cluster, self.to, documents.index):
+        if self.to.replaces and not aliases.make(means.cluster, self.to, documents.index):
             # A later overwrite took that index's place; a finish asks for all chunks all the same.
             self._advance(total)
             raise DecisionOver
         # Whoever goes on may find another index, or pipeline; else `prepare` has just looked.
         if self.since is None:
-            means.watch.require_still_fit(self._behind(self.to))
+            index = self.to.index or documents.index
+            means.watch.require_still_fit(replace(documents, index=index, overwrites=False))
         self.sender = Sender(
             means.cluster,
             means.records,
@@ -157,13 +281,9 @@ class Delivery(EpochDelivery[Sent]):
             self.to,
             # For a while since it was prepared nobody can have taken over, and nothing was sent.
             0.0 if self.since is None else self.since + PAUSE,
-            piped=means.watch.piped,
+            has_pipelines=means.watch.has_pipelines,
         )
         return done
-
-    def _behind(self, to: Destination) -> Documents:
-        """The documents in the index where those of this decision go."""
-        return replace(self.documents, index=to.index or self.documents.index, overwrites=False)
 
     def show(self) -> None:
         """See `EpochDelivery.show`. Nothing is shown of a decision that another one followed."""
@@ -174,9 +294,9 @@ class Delivery(EpochDelivery[Sent]):
         if means.records.progress(manifest.sink, manifest.token) is None:
             return
         if alias:
-            visibility.show(means.cluster, alias, manifest.sink, to)
+            aliases.show(means.cluster, alias, manifest.sink, to)
         else:
-            replacing.take_over(means.cluster, to, self.documents.index)
+            aliases.take_over(means.cluster, to, self.documents.index)
 
     def _begun(self) -> int | None:
         """Chunks that took effect; None if the decision is no longer the last one.
@@ -207,8 +327,8 @@ class Delivery(EpochDelivery[Sent]):
             name=chunk_name(place.attempt, place.seq),
             # Of a key's rows in several chunks the last one stays, in whatever order they arrive.
             version=fence << ORDINAL_BITS | ordinal,
-            script=begun_script(self.documents.way, self.manifest.sink, fence, ordinal),
-            stamp=visibility.stamp(self.manifest.sink, fence),
+            script=begun_script(self.documents.mode, self.manifest.sink, fence, ordinal),
+            stamp=aliases.stamp(self.manifest.sink, fence),
         )
         if judged:
             left = [one for one in numbered(lines) if one.position not in judged]
@@ -239,22 +359,3 @@ class Delivery(EpochDelivery[Sent]):
         """See `EpochDelivery.end`. Warned of first: nobody says it any more once all is done."""
         super().end()
         self._advance(len(self.places))
-
-
-def _lost(manifest: Manifest, place: Place) -> StoreLostData:
-    return conflicts.lost(
-        manifest,
-        place.attempt,
-        place.seq,
-        why="the cluster lost data, or someone deleted from the connector's log",
-        todo="restore the cluster from a snapshot and restart the query; or run `sparkonce recover`"
-        " with --accept-loss, which leaves the rest of that epoch out",
-    )
-
-
-def _too_many(manifest: Manifest) -> StoreRefused:
-    return StoreRefused(
-        f"Epoch {manifest.epoch} has {len(manifest.chunks):,} chunks",
-        why=f"a document's version has room for {1 << ORDINAL_BITS:,}",
-        todo="raise option chunkRows, or limit what a trigger reads",
-    )

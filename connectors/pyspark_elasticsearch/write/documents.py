@@ -10,13 +10,13 @@ from importlib.resources import files
 
 import pyarrow as pa
 
-from pyspark_elasticsearch.write.names import Part
+from pyspark_elasticsearch.target.templates import Segment
 from sparkonce.change import Append, Change, Delete, Increment, Names, Update, Upsert
 from sparkonce.protocol import Stored
 from sparkonce.values import spark_types
 
 
-class Guard(enum.Enum):
+class RowGuard(enum.Enum):
     """What keeps a row from taking effect twice."""
 
     ID = "its document's id, made from what was staged"
@@ -25,86 +25,62 @@ class Guard(enum.Enum):
 
 
 @dataclass(frozen=True)
-class Way:
-    """How a write mode writes.
+class BulkMode:
+    """How a write mode writes."""
 
-    Attributes:
-        meaning: in words, for the option.
-        verb: of the operation in a bulk request.
-        guard: what keeps a row from taking effect twice.
-        repeatable: see `Plan.repeatable`.
-        script: what the script does behind its guard.
-        in_order: whether a chunk waits for the one before it.
-    """
-
-    meaning: str
-    verb: str
-    guard: Guard
-    repeatable: bool = False
-    script: str = ""
-    in_order: bool = False
+    meaning: str  # in words, for the option
+    verb: str  # of the operation in a bulk request
+    guard: RowGuard  # what keeps a row from taking effect twice
+    repeatable: bool = False  # see `Plan.repeatable`
+    script: str = ""  # what the script does behind its guard
+    in_order: bool = False  # whether a chunk waits for the one before it
 
 
-WAYS: Mapping[type[Change], Way] = {
-    Append: Way("adds documents", "create", Guard.ID),
-    Upsert: Way("writes whole documents by key", "index", Guard.VERSION, repeatable=True),
-    Update: Way(
+BULK_MODES: Mapping[type[Change], BulkMode] = {
+    Append: BulkMode("adds documents", "create", RowGuard.ID),
+    Upsert: BulkMode("writes whole documents by key", "index", RowGuard.VERSION, repeatable=True),
+    Update: BulkMode(
         "writes the columns into the document, and leaves its other fields",
         "update",
-        Guard.SCRIPT,
+        RowGuard.SCRIPT,
         repeatable=True,
         script="update",
         in_order=True,
     ),
-    Increment: Way(
+    Increment: BulkMode(
         "adds all columns but the key's to the document's fields",
         "update",
-        Guard.SCRIPT,
+        RowGuard.SCRIPT,
         script="increment",
     ),
-    Delete: Way("deletes the documents with these keys", "delete", Guard.VERSION),
+    Delete: BulkMode("deletes the documents with these keys", "delete", RowGuard.VERSION),
 }
 
-MODES = {one.__name__.lower(): way for one, way in WAYS.items()}
+MODES = {one.__name__.lower(): mode for one, mode in BULK_MODES.items()}
 """By the value of option ``writeMode``."""
 
 
 @dataclass(frozen=True)
 class Documents:
-    """The documents that rows are about.
+    """The documents that rows are about."""
 
-    Attributes:
-        index: as the option says.
-        parts: of its template, if it is one.
-        reserved: names that no row may make from it.
-        change: what is done with a row.
-        columns: that are stored.
-        routing: the column that routes a document.
-        pipeline: that rows go through.
-        alias: that shows whole epochs.
-        aside: whether bad rows are put into chunks as such.
-        schema: of the query, as Spark's DDL.
-        create: settings and mappings of an index that may be made.
-        overwrites: whether they take the place of all that an alias shows.
-    """
-
-    index: str
-    parts: tuple[Part, ...]
-    reserved: Names
-    change: Change
-    columns: Names
-    routing: str | None
-    pipeline: str | None
-    alias: str | None
-    aside: bool
-    schema: str
-    create: Stored | None
-    overwrites: bool = False
+    index: str  # as the option says
+    parts: tuple[Segment, ...]  # of its template, if it is one
+    reserved: Names  # names that no row may make from it
+    change: Change  # what is done with a row
+    columns: Names  # that are stored
+    routing: str | None  # the column that routes a document
+    pipeline: str | None  # that rows go through
+    alias: str | None  # that shows whole epochs
+    aside: bool  # whether bad rows are put into chunks as such
+    schema: str  # of the query, as Spark's DDL
+    create: Stored | None  # settings and mappings of an index that may be made
+    overwrites: bool = False  # whether they take the place of all that an alias shows
 
     @property
-    def way(self) -> Way:
+    def mode(self) -> BulkMode:
         """How they are written."""
-        return WAYS[type(self.change)]
+        return BULK_MODES[type(self.change)]
 
     @property
     def key(self) -> Names:
@@ -134,12 +110,12 @@ class Documents:
     @property
     def follows_aliases(self) -> bool:
         """Whether the index may be another one tomorrow: rows are added wherever they go."""
-        return self.way.guard is Guard.ID and not self.overwrites
+        return self.mode.guard is RowGuard.ID and not self.overwrites
 
     @property
     def is_fenced(self) -> bool:
         """Whether the versions of documents are fences."""
-        return self.way.guard is Guard.VERSION and self.order is None
+        return self.mode.guard is RowGuard.VERSION and self.order is None
 
     @property
     def arrow(self) -> pa.Schema:
@@ -153,11 +129,11 @@ def key_of(does: Change) -> Names:
 
 
 @cache
-def script(way: Way) -> str:
+def script(mode: BulkMode) -> str:
     """The script of a write mode: a guard, and what it guards."""
-    folder = files("pyspark_elasticsearch").joinpath("write")
+    folder = files(__package__)
     texts = [
-        folder.joinpath(f"{name}.painless").read_text("utf-8") for name in ("guard", way.script)
+        folder.joinpath(f"{name}.painless").read_text("utf-8") for name in ("guard", mode.script)
     ]
-    lines = (line for text in texts for line in text.splitlines())
+    lines = (line.strip() for text in texts for line in text.splitlines())
     return " ".join(" ".join(line for line in lines if not line.startswith("//")).split())

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pyspark_elasticsearch.server.failures import FLOOD
-from pyspark_elasticsearch.target import pipelines, streams
-from pyspark_elasticsearch.target.lookup import Target
-from pyspark_elasticsearch.target.mappings import OWN, STAMP
-from pyspark_elasticsearch.write.documents import Documents, Guard
+from pyspark_elasticsearch.target import pipelines
+from pyspark_elasticsearch.target.lookup import OWN, STAMP, Target
+from pyspark_elasticsearch.target.placement import TIMESTAMP
+from pyspark_elasticsearch.write.documents import Documents, RowGuard
 from sparkonce import checks
 from sparkonce.errors import StoreRefused, StoreUnreachable, StoreUnsafe
 from sparkonce.option_values import suggestion
@@ -20,8 +20,7 @@ from sparkonce.option_values import suggestion
 FLOODED = "read_only_allow_delete"
 LIFECYCLE = "index.lifecycle.name"
 UNNUMBERED = "index.disable_sequence_numbers"
-WHOLE = ("standard", "lookup")
-"""Index modes that keep a document as it was sent, unless something else is set."""
+WHOLE = ("standard", "lookup")  # index modes that keep a document as it was sent by default
 
 
 def require_safe(target: Target) -> None:
@@ -29,40 +28,35 @@ def require_safe(target: Target) -> None:
 
     Raises:
         StoreUnsafe: ``index.translog.durability`` is ``async``.
-        StoreRefused: it is read-only.
-        StoreUnreachable: it is so for now.
+        StoreRefused: it is read-only; `StoreUnreachable` if it is so for now.
     """
-    if target.says("index.translog.durability") == "async":
+    if target.setting("index.translog.durability") == "async":
         raise StoreUnsafe(
             f"Index {target.name} has index.translog.durability=async",
             why="rows that were acknowledged are lost if a node dies within seconds, and the epoch"
             " is finished by then",
             todo=f'PUT {target.name}/_settings {{"index.translog.durability": "request"}}',
         )
-    if target.says("index.verified_before_close") == "true":
-        raise _blocked(target.name, "is closed", f"POST {target.name}/_open")
-    for block in ("read_only", "write", FLOODED):
-        if target.says(f"index.blocks.{block}") == "true":
-            said = f"has index.blocks.{block}"
-            if block == FLOODED:  # which passes: the same is asked again for a while
-                todo = f"{FLOOD.todo}, after which it removes the block by itself, or remove it"
-                raise StoreUnreachable(f"Index {target.name} {said}", FLOOD.why, todo)
-            raise _blocked(target.name, said, "remove the block")
-
-
-def _blocked(index: str, what: str, todo: str) -> StoreRefused:
-    return StoreRefused(
-        f"Index {index} {what}", why="it takes no writes", todo=f"{todo}, then restart the query"
-    )
+    blocks = {
+        "verified_before_close": ("is closed", f"POST {target.name}/_open"),
+        **{
+            f"blocks.{one}": (f"has index.blocks.{one}", "remove the block")
+            for one in ("read_only", "write", FLOODED)
+        },
+    }
+    for name, (state, todo) in blocks.items():
+        if target.setting(f"index.{name}") == "true":
+            what = f"Index {target.name} {state}"
+            if FLOODED in name:  # which passes: the same is asked again for a while
+                room = f"{FLOOD.todo}, after which it removes the block by itself, or remove it"
+                raise StoreUnreachable(what, FLOOD.why, room)
+            raise StoreRefused(what, "it takes no writes", f"{todo}, then restart the query")
 
 
 def require_own(target: Target) -> None:
-    """Refuse an index of the connector's own that doesn't keep what is written.
+    """Refuse an index of the connector's own that doesn't keep what is written (`StoreUnsafe`).
 
     A template of the cluster may have made it so.
-
-    Raises:
-        StoreUnsafe: it says why.
     """
     require_safe(target)
     _require_numbered(target)
@@ -87,31 +81,26 @@ def require_fit(target: Target, documents: Documents) -> None:
     """Refuse an index that can't take these rows, or would refuse each after its decision.
 
     Raises:
-        OptionError: it says which.
-        StoreUnsafe: it lacks what the guard of a row rests on.
-        StoreRefused: it takes no writes.
-        StoreUnreachable: it takes none for now.
+        OptionError: rows don't fit it.
+        StoreUnsafe: it lacks what the guard of a row rests on; see also `require_safe`.
     """
     require_safe(target)
     checks.refuse(_of_streams(target, documents) if target.since else ())
     checks.refuse(_of_ids(target, documents))
     _require_numbered(target)
-    _require_readable(target, documents)
-    checks.refuse(_of_aliases(target, documents))
-    checks.refuse(_of_fields(target, documents))
-    if documents.way.guard is Guard.SCRIPT:
-        _require_fit_for_scripts(target)
-
-
-def _require_readable(target: Target, documents: Documents) -> None:
-    """Refuse a block that lets rows in, and no look at documents that are there."""
-    looked_up = documents.way.guard is Guard.SCRIPT or target.since or documents.alias
-    if looked_up and target.says("index.blocks.read") == "true":
+    # Such a block lets rows in, and no look at documents that are there.
+    scripted = documents.mode.guard is RowGuard.SCRIPT
+    looks_up = scripted or target.since or documents.alias
+    if looks_up and target.setting("index.blocks.read") == "true":
         raise StoreRefused(
             f"Index {target.name} has index.blocks.read",
             why="this write mode looks documents up: an epoch would be refused after its decision",
             todo="remove the block, then restart the query",
         )
+    checks.refuse(_of_aliases(target, documents))
+    checks.refuse(_of_fields(target, documents))
+    if scripted:
+        _require_fit_for_scripts(target)
 
 
 def _of_streams(target: Target, documents: Documents) -> Iterator[checks.Contradiction]:
@@ -138,8 +127,8 @@ def _of_streams(target: Target, documents: Documents) -> Iterator[checks.Contrad
         " rollover alias",
     )
     yield (
-        streams.TIMESTAMP not in documents.columns,
-        f"The query has no column {streams.TIMESTAMP!r}, and {target.name} is a data stream",
+        TIMESTAMP not in documents.columns,
+        f"The query has no column {TIMESTAMP!r}, and {target.name} is a data stream",
         "every document of a data stream must have it",
         "name a column so: .withColumn('@timestamp', ...)",
     )
@@ -147,7 +136,7 @@ def _of_streams(target: Target, documents: Documents) -> Iterator[checks.Contrad
 
 def _of_ids(target: Target, documents: Documents) -> Iterator[checks.Contradiction]:
     yield (
-        target.says("index.mode") == "time_series",
+        target.setting("index.mode") == "time_series",
         f"Option index: {target.name} has index.mode=time_series",
         "it makes ids itself, and by its id a row that is sent again is told",
         "write into an index of another mode",
@@ -165,7 +154,7 @@ def _asks_for_routing(target: Target) -> bool:
 
 
 def _require_numbered(target: Target) -> None:
-    if target.says(UNNUMBERED) == "true":
+    if target.setting(UNNUMBERED) == "true":
         mode = target.settings.get("index.mode") or "standard"
         raise StoreUnsafe(
             f"Index {target.name} has {UNNUMBERED}=true (index.mode={mode})",
@@ -198,11 +187,9 @@ def _of_fields(target: Target, documents: Documents) -> Iterator[checks.Contradi
     """A column that a strict mapping lacks: every row would be refused, after its decision."""
     fields, strict = target.fields, str(target.mappings.get("dynamic")) == "strict"
     for name in documents.columns if strict else ():
-        # A dot leads into an object, which may be mapped otherwise.
-        if name in fields or name.partition(".")[0] in fields:
-            continue
         yield (
-            True,
+            # A dot leads into an object, which may be mapped otherwise.
+            name not in fields and name.partition(".")[0] not in fields,
             f"Column {name!r} of the query is not in the mapping of index {target.name}",
             f"the mapping is strict, and its fields are {', '.join(sorted(fields))}",
             suggestion(name, fields) or "add it to the mapping, or drop it",
@@ -245,13 +232,13 @@ def _require_fit_for_scripts(target: Target) -> None:
 
 def kept_instead(target: Target) -> str:
     """What an index keeps instead of each document as it was sent; empty if it keeps that."""
-    about: Mapping[str, Any] = target.mappings.get("_source", {})
-    told = about.get("mode"), target.settings.get("index.mapping.source.mode")
-    modes = {str(mode).lower() for mode in told if mode is not None}
-    of_index = str(target.settings.get("index.mode") or "standard").lower()
-    if "disabled" in modes or str(about.get("enabled")).lower() == "false":
+    source: Mapping[str, Any] = target.mappings.get("_source", {})
+    given = source.get("mode"), target.settings.get("index.mapping.source.mode")
+    modes = {str(mode).lower() for mode in given if mode is not None}
+    of_index = target.setting("index.mode") or "standard"
+    if "disabled" in modes or str(source.get("enabled")).lower() == "false":
         return "no _source"
-    if about.get("excludes") or about.get("includes", ["*"]) != ["*"]:
+    if source.get("excludes") or source.get("includes", ["*"]) != ["*"]:
         return "a part of each _source"
     if modes - {"stored"}:
         return f"no _source: index.mode={of_index} or its own setting has it rebuilt from fields"

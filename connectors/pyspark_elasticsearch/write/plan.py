@@ -9,9 +9,8 @@ import pyarrow as pa
 from pyarrow import types
 
 from pyspark_elasticsearch.journal.indices import own_names
-from pyspark_elasticsearch.target import mappings
-from pyspark_elasticsearch.write import names
-from pyspark_elasticsearch.write.documents import WAYS, Documents, Guard, key_of
+from pyspark_elasticsearch.target import lookup, templates
+from pyspark_elasticsearch.write.documents import BULK_MODES, Documents, RowGuard, key_of
 from sparkonce import change, checks, codec
 from sparkonce.change import Append, Change, Delete, Names, Update, Upsert
 from sparkonce.errors import OptionError
@@ -20,9 +19,7 @@ from sparkonce.protocol import Plan
 from sparkonce.values import spark_types
 from sparkonce.values.spark_types import spark_type
 
-CELLS = 48_000
-"""Values in a chunk: each is a request, which the cluster syncs to disk."""
-
+CELLS = 48_000  # values in a chunk: each is a request, which the cluster syncs to disk
 METADATA = (
     *("_data_stream_timestamp", "_field_names", "_id", "_ignored", "_ignored_source", "_index"),
     *("_inference_fields", "_nested_path", "_routing", "_seq_no", "_source", "_tier", "_version"),
@@ -31,26 +28,22 @@ METADATA = (
 
 
 def plan(options: Options, schema: pa.Schema) -> Plan[Documents]:
-    """The plan of a query.
-
-    Raises:
-        OptionError: options and schema don't fit each other.
-    """
+    """The plan of a query; `OptionError` if options and schema don't fit each other."""
     own = own_names(options["indexPrefix"])
     _require_names_apart(options, own)
     key = tuple(checks.key_column("key", name, schema) for name in options["key"] or ())
     routing = checks.column("routing", options["routing"], schema) if options["routing"] else None
     does = change.parse(options, schema, key, lambda: _added(key, routing, schema))
-    parts = names.parse(options["index"], schema)
+    parts = templates.parse(options["index"], schema)
     checks.refuse(_of_modes(does, options))
     checks.refuse(change.contradictions(does, options))
     checks.refuse(_of_index(does, options))
     _require_columns_fit(does, routing, schema)
     op = does.op if isinstance(does, Upsert) else None
     stored = pa.schema([field for field in schema if field.name != op])
-    stamp = mappings.STAMP if options["visibleAlias"] else None
-    scripted = WAYS[type(does)].guard is Guard.SCRIPT
-    new = mappings.definition(stored, mappings.GUARD if scripted else stamp)
+    own_field = lookup.STAMP if options["visibleAlias"] else None
+    if BULK_MODES[type(does)].guard is RowGuard.SCRIPT:
+        own_field = lookup.GUARD
     documents = Documents(
         index=options["index"],
         parts=parts,
@@ -62,13 +55,12 @@ def plan(options: Options, schema: pa.Schema) -> Plan[Documents]:
         alias=options["visibleAlias"],
         aside=options["onBadRow"] == "deadLetter",
         schema=spark_types.shown(schema),
-        create=new if options["createIndex"] else None,
+        create=lookup.definition(stored, own_field) if options["createIndex"] else None,
     )
-    repeatable, width = documents.way.repeatable, len(documents.columns)
     return Plan(
         target=f"index:{documents.index}",
-        repeatable=repeatable,
-        columns=width,
+        repeatable=documents.mode.repeatable,
+        columns=len(documents.columns),
         detail=documents,
         stored=codec.dump(documents),
         cells=CELLS,
@@ -78,11 +70,6 @@ def plan(options: Options, schema: pa.Schema) -> Plan[Documents]:
 
 
 def _require_names_apart(options: Options, own: Names) -> None:
-    """Refuse options that name one index twice.
-
-    Raises:
-        OptionError: it says which.
-    """
     named = [name for name in ("index", "deadLetter", "visibleAlias") if options[name]]
     for at, option in enumerate(named):
         if options[option] in own:
@@ -111,29 +98,22 @@ def named_twice(one: str, other: str) -> OptionError:
 
 
 def overwriting(plan: Plan[Documents]) -> Plan[Documents]:
-    """The plan by which documents take the place of all that an alias shows.
-
-    Raises:
-        OptionError: there is no one index behind the name, or nothing is written.
-    """
+    """The plan by which documents take the place of all that the alias of one index shows."""
     documents = plan.detail
-    checks.refuse(_of_overwriting(documents))
-    documents = replace(documents, overwrites=True)
-    return replace(plan, detail=documents, stored=codec.dump(documents), repeatable=True)
-
-
-def _of_overwriting(documents: Documents) -> Iterator[checks.Contradiction]:
-    yield change.deletes(documents.change)
-    for when, given in (
-        (documents.parts, f"option index={documents.index!r}, a template of names,"),
-        (documents.alias, "option visibleAlias"),
-    ):
-        yield (
+    template = f"option index={documents.index!r}, a template of names,"
+    both = (documents.parts, template), (documents.alias, "option visibleAlias")
+    of_index = (
+        (
             when,
             f"Mode overwrite and {given} contradict each other",
             "the rows of a batch go into one new index, which takes over an alias",
             "leave it out, or use mode append",
         )
+        for when, given in both
+    )
+    checks.refuse((change.deletes(documents.change), *of_index))
+    documents = replace(documents, overwrites=True)
+    return replace(plan, detail=documents, stored=codec.dump(documents), repeatable=True)
 
 
 def _added(key: Names, routing: str | None, schema: pa.Schema) -> Names:
@@ -144,6 +124,7 @@ def _added(key: Names, routing: str | None, schema: pa.Schema) -> Names:
 
 
 def _of_modes(does: Change, options: Options) -> Iterator[checks.Contradiction]:
+    guard = BULK_MODES[type(does)].guard
     both = f"Options writeMode={change.mode_of(does)} and {{}} contradict each other"
     yield (
         isinstance(does, Append) and options["key"],
@@ -158,13 +139,13 @@ def _of_modes(does: Change, options: Options) -> Iterator[checks.Contradiction]:
         "leave nulls out, or use writeMode=update",
     )
     yield (
-        options["versionColumn"] and WAYS[type(does)].guard is not Guard.VERSION,
+        options["versionColumn"] and guard is not RowGuard.VERSION,
         both.format("versionColumn"),
         "versionColumn is for upsert and delete",
         "leave versionColumn out",
     )
     yield (
-        options["pipeline"] and WAYS[type(does)].guard is Guard.SCRIPT,
+        options["pipeline"] and guard is RowGuard.SCRIPT,
         both.format("pipeline"),
         "of each row a pipeline would see the key alone, and what it drops is not changed",
         "leave pipeline out",
@@ -178,10 +159,10 @@ def _of_modes(does: Change, options: Options) -> Iterator[checks.Contradiction]:
 
 
 def _of_index(does: Change, options: Options) -> Iterator[checks.Contradiction]:
-    alias, index, mode = options["visibleAlias"], options["index"], change.mode_of(does)
-    is_template = "{" in index
+    mode, guard = change.mode_of(does), BULK_MODES[type(does)].guard
+    alias, index, is_template = options["visibleAlias"], options["index"], "{" in options["index"]
     yield (
-        is_template and WAYS[type(does)].guard is Guard.SCRIPT,
+        is_template and guard is RowGuard.SCRIPT,
         f"Options writeMode={mode} and index={index}, a template, contradict each other",
         "such an index would be made by its first row, without the mapping of the guard that keeps"
         " a row from taking effect twice",
@@ -209,14 +190,9 @@ def _of_index(does: Change, options: Options) -> Iterator[checks.Contradiction]:
 
 
 def _require_columns_fit(does: Change, routing: str | None, schema: pa.Schema) -> None:
-    """Refuse a column that can't be stored, or is of a type that its option can't use.
-
-    Raises:
-        OptionError: it says which.
-    """
     for field in schema:
         _require_writable(field)
-        if WAYS[type(does)].guard is Guard.SCRIPT:
+        if BULK_MODES[type(does)].guard is RowGuard.SCRIPT:
             _require_scriptable(field, change.mode_of(does))
     order = does.order if isinstance(does, Upsert | Delete) else None
     op = does.op if isinstance(does, Upsert) else None
@@ -256,7 +232,7 @@ def _require_writable(field: pa.Field) -> None:
         why = "a field of Elasticsearch needs a name that is not blank"
     elif not all(step.strip() for step in steps):
         why = "a dot in the name of a field leads into an object, and no part may be empty"
-    elif steps[0] == mappings.OWN or field.name in METADATA:
+    elif steps[0] == lookup.OWN or field.name in METADATA:
         why = "Elasticsearch or this connector keep something else under that name"
     if why:
         raise OptionError(
@@ -267,23 +243,19 @@ def _require_writable(field: pa.Field) -> None:
 def _require_scriptable(field: pa.Field, mode: str) -> None:
     """Refuse what the script of an update or increment would do otherwise than asked."""
     wrong = f"can't be written by writeMode={mode}"
-    checks.refuse(
-        (
-            (
-                "." in field.name,
-                f"Column {field.name!r} {wrong}",
-                "a script puts it beside the object that the dot leads into, and the field would"
-                " have two values",
-                "rename the column, or with writeMode=update write the whole object, a struct",
-            ),
-            (
-                types.is_nested(field.type) and _has_decimal(field.type),
-                f"Column {field.name!r} of type {spark_type(field)} {wrong}",
-                "decimals in it are numbers, and a script keeps 17 digits of them",
-                "cast them to string or double before the sink",
-            ),
+    if "." in field.name:
+        raise OptionError(
+            f"Column {field.name!r} {wrong}",
+            why="a script puts it beside the object that the dot leads into, and the field would"
+            " have two values",
+            todo="rename the column, or with writeMode=update write the whole object, a struct",
         )
-    )
+    if types.is_nested(field.type) and _has_decimal(field.type):
+        raise OptionError(
+            f"Column {field.name!r} of type {spark_type(field)} {wrong}",
+            why="decimals in it are numbers, and a script keeps 17 digits of them",
+            todo="cast them to string or double before the sink",
+        )
 
 
 def _has_decimal(kind: pa.DataType) -> bool:

@@ -8,22 +8,13 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pyspark_elasticsearch.journal.records import Destination, Records
-from pyspark_elasticsearch.server import bulk
+from pyspark_elasticsearch.journal.records import Destination, LedgerRecords
+from pyspark_elasticsearch.server import bulk, failures
 from pyspark_elasticsearch.server.bulk import Operation, numbered
 from pyspark_elasticsearch.server.client import Cluster, path
-from pyspark_elasticsearch.server.failures import (
-    BY_STATUS,
-    GOES_ON,
-    LATE,
-    Kind,
-    known,
-    message,
-    of_answer,
-)
-from pyspark_elasticsearch.target.streams import Resender
-from pyspark_elasticsearch.target.whereabouts import Whereabouts
-from pyspark_elasticsearch.write.documents import Documents, Guard
+from pyspark_elasticsearch.server.failures import FailureKind, classify, message, of_answer
+from pyspark_elasticsearch.target.placement import PlacementCheck, StreamResender
+from pyspark_elasticsearch.write.documents import Documents, RowGuard
 from sparkonce.delivery import DecisionOver
 from sparkonce.errors import StoreRefused, StoreUnsafe
 from sparkonce.exactly_once.retry import Patience
@@ -32,14 +23,11 @@ from sparkonce.protocol import Manifest
 log = logging.getLogger("sparkonce")
 
 ORDINAL_BITS = 20
-PAUSE = 5.0
-"""Seconds after which a driver may have been overtaken: it looks at the ledger again."""
+"""Of a version: the others are the fence. So a later decision's, and a later chunk's, is higher."""
 
-WAITS = 5
-"""Refusals for now (429) of a whole request after which it is cut in two."""
-
-SKEW = 60_000
-"""Milliseconds by which the clocks of drivers that draw from different counters may differ."""
+PAUSE = 5.0  # seconds after which a driver may have been overtaken: it looks at the ledger again
+WAITS = 5  # refusals for now (429) of a whole request after which it is cut in two
+SKEW = 60_000  # milliseconds by which clocks of drivers with different counters may differ
 
 LARGEST_REQUEST = 32 * 1024 * 1024
 _CURRENT, _PROVIDED = re.compile(r"current version \[(\d+)\]"), re.compile(r"provided \[(\d+)\]")
@@ -47,7 +35,7 @@ FENCES = 1 << 60
 """Versions from here on are fences, or a column's that counts nanoseconds since 1970."""
 
 
-class Refusal(NamedTuple):
+class RefusedDocument(NamedTuple):
     """An operation that can't be done, and the answer that says so."""
 
     operation: Operation
@@ -63,39 +51,32 @@ class Sender:
     """Sends the rows of one epoch by bulk requests; it may be used by several threads.
 
     Args:
-        cluster: where.
-        records: holds the ledger and the counters.
-        manifest: of the epoch.
-        documents: of its plan.
-        to: where they go.
         fresh_until: by `time.monotonic()`, until when nothing of it was sent by others.
-        piped: whether rows go through ingest pipelines, as far as it is known.
+        has_pipelines: whether rows go through ingest pipelines, as far as it is known.
     """
 
     def __init__(
         self,
         cluster: Cluster,
-        records: Records,
+        records: LedgerRecords,
         manifest: Manifest,
         documents: Documents,
         to: Destination,
         fresh_until: float = 0.0,
         *,
-        piped: bool = False,
+        has_pipelines: bool = False,
     ) -> None:
         self.cluster, self.records, self.manifest = cluster, records, manifest
-        self.documents, self.to = documents, to
-        self.fresh_until = fresh_until
-        self.target = path(self.to.index, "_bulk") if self.to.index else "/_bulk"
+        self.documents, self.to, self.fresh_until = documents, to, fresh_until
+        self.target = path(to.index, "_bulk") if to.index else "/_bulk"
         self.params = {"pipeline": documents.pipeline} if documents.pipeline else {}
         # Of indices that each row names nobody knows their pipelines.
-        piped = piped or not (self.to.index or documents.way.verb == "delete")
-        looked_at = piped or self.to.since
-        self.whereabouts = Whereabouts(cluster, self.to.index, ids=piped) if looked_at else None
-        if self.whereabouts:
-            self.params |= self.whereabouts.asked
+        ids = has_pipelines or not (to.index or documents.mode.verb == "delete")
+        self.check = PlacementCheck(cluster, to.index, ids=ids) if ids or to.since else None
+        if self.check:
+            self.params |= self.check.asked
         # Elsewhere a row that is sent again finds itself there, by its id and version.
-        self.resender = Resender(cluster, self.to.index, self.to.since) if self.to.since else None
+        self.resender = StreamResender(cluster, to.index, to.since) if to.since else None
         self.waits = Patience(first=0.05, longest=2.0)
         self._looked = time.monotonic()
 
@@ -104,12 +85,10 @@ class Sender:
         """Whether nothing of it can have been sent before: nobody has taken it over by now."""
         return time.monotonic() < self.fresh_until
 
-    def send(self, lines: bytes, count: int) -> list[Refusal]:
+    def send(self, lines: bytes, count: int) -> list[RefusedDocument]:
         """Send all lines at once, and what is not settled then by itself.
 
-        Raises:
-            DecisionOver: the decision is no longer the ledger's.
-            StoreError: the cluster can't do it.
+        Raises `DecisionOver` once the decision is no longer the ledger's.
         """
         if not count:
             return []
@@ -128,16 +107,13 @@ class Sender:
         answer: list[bulk.Item] | int | None = None,
         tried: int = 0,
         until: float = 0.0,
-    ) -> list[Refusal]:
+    ) -> list[RefusedDocument]:
         """Send operations until each is done or refused.
 
-        Args:
-            pending: the operations.
-            answer: to all of them, if they were sent.
-            tried: how often they were, in vain.
-            until: by `time.monotonic()`, when to give up; by default after the timeout.
+        The `answer` is to all of them, if they were sent; they were `tried` so often in vain. By
+        `time.monotonic()` it gives up after `until`; by default after the timeout.
         """
-        refused: list[Refusal] = []
+        refused: list[RefusedDocument] = []
         deadline = until or time.monotonic() + self.cluster.timeout
         while pending:
             if answer is None:
@@ -151,7 +127,10 @@ class Sender:
             if busy:
                 tried += 1
                 time.sleep(self.waits.wait(tried))
-            if tried > WAITS and _is_too_much(busy, pending):
+            # A circuit breaker, or a limit on what is being indexed, refuses a request that is
+            # larger than all of its room each time, in words that mean "later" where it is full.
+            full = len(pending) == len(busy) > 1 and all(one.item.status == 429 for one in busy)
+            if full and tried > WAITS:
                 return refused + self._halves(pending, tried, deadline)
             pending, answer = [one.operation for one in busy], None
         return refused
@@ -170,22 +149,24 @@ class Sender:
 
     def _posted(self, lines: bytes, count: int) -> list[bulk.Item] | int:
         answer = bulk.send(self.cluster, "writing rows", self.target, lines, count, self.params)
-        if self.whereabouts is not None and isinstance(answer, list):
-            self.whereabouts.require_kept(lines, answer)
+        if self.check is not None and isinstance(answer, list):
+            self.check.require_kept(lines, answer)
         return answer
 
-    def _halves(self, pending: list[Operation], tried: int, until: float = 0.0) -> list[Refusal]:
+    def _halves(
+        self, pending: list[Operation], tried: int, until: float = 0.0
+    ) -> list[RefusedDocument]:
         """Send each half by itself; once the first was taken, the other has all its time anew."""
         if len(pending) == 1:
-            error = {"type": "413", "reason": f"{len(pending[0].lines):,} bytes"}
-            return [Refusal(pending[0], bulk.Item(413, error))]
+            error = bulk.too_large(pending[0].lines)
+            return [RefusedDocument(pending[0], bulk.Item(413, error))]
         middle = len(pending) // 2
         refused = self.settle(pending[:middle], tried=tried, until=until)
         return refused + self.settle(pending[middle:], tried=tried)
 
     def _sorted(
         self, pending: Sequence[Operation], answer: list[bulk.Item]
-    ) -> tuple[list[Refusal], list[Refusal]]:
+    ) -> tuple[list[RefusedDocument], list[RefusedDocument]]:
         """Those to be sent again, and those that are refused."""
         busy, bad, elsewhere = [], [], 0
         conflicts = any(item.status == 409 for item in answer)
@@ -194,16 +175,16 @@ class Sender:
         drawn = self.records.last_drawn(counter) if conflicts else 0
         for operation, item in zip(pending, answer, strict=True):
             done = item.done or self._is_nowhere(operation, item)
-            kind = None if done else known(item.status, item.error).kind
-            if kind is Kind.CONFLICT:
+            kind = None if done else classify(item.status, item.error).kind
+            if kind is FailureKind.CONFLICT:
                 kind = self._of_conflict(item, drawn)
                 elsewhere += kind is None and _fence_of(item) > drawn and self.documents.is_fenced
-            if kind is Kind.INDEX and self.documents.parts:
-                kind = Kind.ROW  # its row has named it; the others go on
-            if kind in (Kind.PASSING, Kind.LOST):
-                busy.append(Refusal(operation, item))
-            elif kind in (Kind.ROW, Kind.CONFLICT, Kind.TOO_LARGE):
-                bad.append(Refusal(operation, item))
+            if kind is FailureKind.INDEX and self.documents.parts:
+                kind = FailureKind.ROW  # its row has named it; the others go on
+            if kind in (FailureKind.PASSING, FailureKind.LOST):
+                busy.append(RefusedDocument(operation, item))
+            elif kind in (FailureKind.ROW, FailureKind.CONFLICT, FailureKind.TOO_LARGE):
+                bad.append(RefusedDocument(operation, item))
             elif kind is not None:
                 raise self._stop(kind, item)
         if elsewhere:
@@ -221,7 +202,7 @@ class Sender:
             return False
         return item.status == 404 and item.error.get("type") == "index_not_found_exception"
 
-    def _of_conflict(self, item: bulk.Item, drawn: int) -> Kind | None:
+    def _of_conflict(self, item: bulk.Item, drawn: int) -> FailureKind | None:
         """What a conflict asks for; None if it says that there is nothing to do.
 
         A document made by `create` has an id made from its chunk, so it was this very row. With
@@ -230,14 +211,14 @@ class Sender:
         version up to the last one drawn, or up to the time, is a later chunk's or a later
         decision's, and one beyond is somebody else's.
         """
-        if self.documents.way.guard is Guard.SCRIPT:
+        if self.documents.mode.guard is RowGuard.SCRIPT:
             # The document changed between the script's read and write; its guard bears another try.
-            return Kind.PASSING
+            return FailureKind.PASSING
         if not self.documents.is_fenced:
             of_fences = _version(_CURRENT, item) >= FENCES > _version(_PROVIDED, item)
-            return Kind.CONFLICT if self.documents.order and of_fences else None
+            return FailureKind.CONFLICT if self.documents.order and of_fences else None
         latest = max(drawn, time.time_ns() // 1_000_000 + SKEW)
-        return None if self.to.fence <= _fence_of(item) <= latest else Kind.CONFLICT
+        return None if self.to.fence <= _fence_of(item) <= latest else FailureKind.CONFLICT
 
     def _look(self) -> None:
         """See that no other has overtaken this one while it slept."""
@@ -251,37 +232,31 @@ class Sender:
     def _doing(self) -> str:
         return f"writing epoch {self.manifest.epoch} to {self.documents.index}"
 
-    def _stop(self, kind: Kind, item: bulk.Item) -> Exception:
+    def _stop(self, kind: FailureKind, item: bulk.Item) -> Exception:
         """What ends the sending. Of a later decision that a document has seen the ledger knows."""
-        if kind is not Kind.LATE:
+        if kind is not FailureKind.LATE:
             return of_answer(item.status, item.error, self._doing)
         if self.records.is_over(self.manifest):
             return DecisionOver()
         return StoreUnsafe(
             f"Elasticsearch holds later changes than fence {self.to.fence} of this sink,"
             f" while {self._doing}, and the ledger knows of none: {message(item.error)}",
-            LATE.why,
-            f'{LATE.todo}, take the later guards off (docs/elasticsearch.md, "The guard"),'
-            f" {GOES_ON}",
+            failures.LATE.why,
+            f"{failures.LATE.todo}, take the later guards off (docs/elasticsearch.md,"
+            f' "The guard"), {failures.GOES_ON}',
         )
 
-    def _still_busy(self, busy: list[Refusal]) -> StoreRefused:
+    def _still_busy(self, busy: list[RefusedDocument]) -> StoreRefused:
         # A conflict of scripts settles itself; what else there is keeps the others waiting.
         item = min((one.item for one in busy), key=lambda one: one.status == 409)
-        about = known(item.status, item.error)
+        known = classify(item.status, item.error)
         return StoreRefused(
             f"Elasticsearch took {len(busy):,} rows of epoch {self.manifest.epoch} not within"
             f" {self.cluster.timeout:g} s: {item.status} {message(item.error)}",
-            about.why or BY_STATUS[429].why,
-            f"{about.todo}, or raise option timeout; the epoch stays decided, and a restarted query"
+            known.why or failures.BY_STATUS[429].why,
+            f"{known.todo}, or raise option timeout; the epoch stays decided, and a restarted query"
             " goes on where it stopped",
         )
-
-
-def _is_too_much(busy: Sequence[Refusal], pending: Sequence[Operation]) -> bool:
-    # A circuit breaker, or a limit on what is being indexed, refuses a request that is larger than
-    # all of its room each time, in the words that mean "later" where it is only full.
-    return len(pending) == len(busy) > 1 and all(one.item.status == 429 for one in busy)
 
 
 def _fence_of(item: bulk.Item) -> int:
@@ -290,5 +265,5 @@ def _fence_of(item: bulk.Item) -> int:
 
 
 def _version(which: re.Pattern[str], item: bulk.Item) -> int:
-    told = which.search(str(item.error.get("reason", "")))
-    return int(told[1]) if told else -1
+    found = which.search(str(item.error.get("reason", "")))
+    return int(found[1]) if found else -1

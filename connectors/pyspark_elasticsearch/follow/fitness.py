@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from pyspark_elasticsearch.read.described import Described, kind_of
+from pyspark_elasticsearch.read.fields import IndexFields, kind_of
 from sparkonce.errors import OptionError, StoreRefused
 
 LEAVES = (
@@ -33,12 +33,8 @@ PARAMS = (
 NOW = re.compile(r"now([+\-/|].*)?", re.DOTALL)
 
 
-def require(query: Mapping[str, Any]) -> None:
-    """Refuse a query by which a document may match later than it was written.
-
-    Raises:
-        OptionError: it has something else than what is known not to.
-    """
+def require_steady(query: Mapping[str, Any]) -> None:
+    """Refuse a query that may have a document match later than it was written (`OptionError`)."""
     for found in _others(query):
         raise OptionError(
             f"Option query has {found!r}, by which a stream may miss documents",
@@ -48,12 +44,8 @@ def require(query: Mapping[str, Any]) -> None:
         )
 
 
-def require_settled(query: Mapping[str, Any], there: Described) -> None:
-    """Refuse a query of a field whose values change while nobody writes a document.
-
-    Raises:
-        StoreRefused: it has one.
-    """
+def require_settled(query: Mapping[str, Any], there: IndexFields) -> None:
+    """Refuse a query of a field whose values change without a write (`StoreRefused`)."""
     words = {*_words(query)}
     for name, how in _unsettled(there):
         if any(fnmatchcase(name, one) or name.startswith(f"{one}.") for one in words):
@@ -64,7 +56,7 @@ def require_settled(query: Mapping[str, Any], there: Described) -> None:
             )
 
 
-def _unsettled(there: Described) -> Iterator[tuple[str, str]]:
+def _unsettled(there: IndexFields) -> Iterator[tuple[str, str]]:
     for mapping in there.mappings:
         for name, made in mapping.get("runtime", {}).items():
             if {"script", "input_field"} & {*made}:
@@ -77,7 +69,6 @@ def _unsettled(there: Described) -> Iterator[tuple[str, str]]:
 
 
 def _words(tree: Any) -> Iterator[str]:
-    """All names and texts in a query."""
     inside = [*tree, *tree.values()] if isinstance(tree, Mapping) else tree
     if isinstance(tree, str):
         yield tree

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_elasticsearch.follow import steady
-from pyspark_elasticsearch.read.described import Described
+from pyspark_elasticsearch.follow import fitness
+from pyspark_elasticsearch.read.fields import IndexFields
 from sparkonce.errors import StoreRefused
 
 BY_F = {"bool": {"filter": [{"term": {"f": "x"}}]}}
@@ -14,9 +14,9 @@ BY_F = {"bool": {"filter": [{"term": {"f": "x"}}]}}
 def test_a_field_whose_one_value_is_not_set_yet_may_match_later() -> None:
     """`constant_keyword`, which not every build of the server has."""
     unset = {"properties": {"f": {"type": "constant_keyword"}}}
-    there = Described([unset], unset["properties"], 10)
+    there = IndexFields([unset], unset["properties"], 10)
     with pytest.raises(StoreRefused, match="not set yet"):
-        steady.require_settled(BY_F, there)
+        fitness.require_settled(BY_F, there)
     known = {"properties": {"f": {"type": "constant_keyword", "value": "x"}}}
-    steady.require_settled(BY_F, Described([known], known["properties"], 10))
-    steady.require_settled({"term": {"n": 1}}, there)
+    fitness.require_settled(BY_F, IndexFields([known], known["properties"], 10))
+    fitness.require_settled({"term": {"n": 1}}, there)

@@ -10,18 +10,9 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types
 
-from pyspark_elasticsearch.read.described import (
-    META,
-    VECTORS,
-    Described,
-    Mapped,
-    flat,
-    is_iso,
-    is_json,
-    is_millis,
-    kind_of,
-)
-from pyspark_elasticsearch.read.documents import FLOATS, Shape
+from pyspark_elasticsearch.read import fields
+from pyspark_elasticsearch.read.documents import FLOATS, FieldTraits
+from pyspark_elasticsearch.read.fields import META, VECTORS, IndexFields, Mapped, flat, kind_of
 from sparkonce.errors import OptionError
 from sparkonce.option_values import suggestion
 from sparkonce.values.spark_types import type_name
@@ -45,26 +36,23 @@ OTHER_META = (
 """What a document has beside its fields, and is not read."""
 
 
-def require(schema: pa.Schema, there: Described) -> None:
-    """Refuse columns in which values would change.
-
-    Raises:
-        OptionError: there are such.
-    """
+def require(schema: pa.Schema, there: IndexFields, arrays: Collection[str]) -> None:
+    """Refuse columns of which values would change, and arrays that are not there."""
+    require_arrays(arrays, there)
     for field in schema:
         _require_meta(field, there)
     for at, kind in leaves(schema):
         for path, mapping in flat(there.fields):
-            if mapping and "properties" not in mapping and (path == at or _is_in(path, at)):
-                _require(kind, mapping, path)
+            if mapping and "properties" not in mapping and _is_at(path, at):
+                _require_kept(kind, mapping, path)
         for path, mapping in there.every:
-            if path == at or _is_in(path, at):
+            if _is_at(path, at):
                 _require_same_text(kind, mapping, path)
 
 
-def leaves(fields: Iterable[pa.Field], at: str = "") -> Iterator[tuple[str, pa.DataType]]:
+def leaves(within: Iterable[pa.Field], at: str = "") -> Iterator[tuple[str, pa.DataType]]:
     """What is inside columns, by paths of fields: of a map, that of the map and a ``*``."""
-    for field in fields:
+    for field in within:
         path, kind = f"{at}{field.name}", field.type
         while types.is_list(kind):
             kind = kind.value_type
@@ -76,15 +64,17 @@ def leaves(fields: Iterable[pa.Field], at: str = "") -> Iterator[tuple[str, pa.D
             yield path, kind
 
 
-def _is_in(path: str, at: str) -> bool:
-    """Whether a field may be a value in a map, or inside one."""
-    return "*" in at and fnmatchcase(path, at)
+def _is_at(path: str, at: str) -> bool:
+    """Whether a field is that of a column, or may be a value in a map (``*``), or inside one."""
+    return path == at or ("*" in at and fnmatchcase(path, at))
 
 
-def tell_unknown(schema: pa.Schema, there: Described) -> None:
+def warn_unknown(schema: pa.Schema, there: IndexFields) -> None:
     """Warn of columns, and of fields in structs, that no mapping knows."""
     known = {*META, *(at for at, _ in flat(there.fields))}
-    any_json = tuple(f"{at}." for at, one in flat(there.fields) if one is None or is_json(one))
+    any_json = tuple(
+        f"{at}." for at, one in flat(there.fields) if one is None or fields.is_json(one)
+    )
     for at, _ in [] if there.lenient else leaves(schema):
         if at not in known and "*" not in at and not at.startswith(any_json):
             log.warning(
@@ -93,7 +83,7 @@ def tell_unknown(schema: pa.Schema, there: Described) -> None:
             )
 
 
-def _require_meta(field: pa.Field, there: Described) -> None:
+def _require_meta(field: pa.Field, there: IndexFields) -> None:
     is_known = field.name in META
     if is_known and not any(accepts(field.type) for accepts in OF_META):
         raise OptionError(
@@ -110,7 +100,7 @@ def _require_meta(field: pa.Field, there: Described) -> None:
         )
 
 
-def _require(kind: pa.DataType, mapping: Mapped, at: str) -> None:
+def _require_kept(kind: pa.DataType, mapping: Mapped, at: str) -> None:
     if any(accepts(kind) and kind_of(mapping) not in exact for accepts, exact in EXACT):
         raise OptionError(
             f"Field {at!r} can't be read as {type_name(kind)}",
@@ -124,7 +114,7 @@ def _require_same_text(kind: pa.DataType, mapping: Mapped, at: str) -> None:
     """Refuse types by which a text is read as something else than what the index takes it for."""
     is_moment = types.is_timestamp(kind) or types.is_date(kind)
     is_encoded = types.is_binary(kind) and kind_of(mapping) != "binary"
-    if is_encoded or (is_moment and not is_iso(mapping)):
+    if is_encoded or (is_moment and not fields.is_iso(mapping)):
         raise OptionError(
             f"Field {at!r} can't be read as {type_name(kind)}",
             why=f"an index has it as {kind_of(mapping)} {mapping.get('format', '')}".rstrip()
@@ -134,12 +124,8 @@ def _require_same_text(kind: pa.DataType, mapping: Mapped, at: str) -> None:
         )
 
 
-def require_arrays(arrays: Collection[str], there: Described) -> None:
-    """Refuse option ``arrayFields`` where it names what is not there.
-
-    Raises:
-        OptionError: it does.
-    """
+def require_arrays(arrays: Collection[str], there: IndexFields) -> None:
+    """Refuse option ``arrayFields`` where it names what is not there (`OptionError`)."""
     known = [at for at, _ in flat(there.fields)]
     for name in arrays:
         if name not in known:
@@ -150,48 +136,34 @@ def require_arrays(arrays: Collection[str], there: Described) -> None:
             )
 
 
-def shape(there: Described) -> Shape:
+def traits(there: IndexFields) -> FieldTraits:
     """What types don't tell of the documents."""
     known = [*flat(there.fields)]
-    return Shape(
-        any_json=frozenset(at for at, mapping in known if mapping and is_json(mapping)),
+    leaves = [at for at, mapping in known if "properties" not in (mapping or {})]
+    above = {at[:dot] for at in leaves for dot in range(len(at)) if at[dot] == "."}
+    return FieldTraits(
+        any_json=frozenset(at for at, mapping in known if mapping and fields.is_json(mapping)),
         kinds={at: kind_of(mapping) for at, mapping in known if mapping},
         vectors={at: _sizes(at, there) for at, one in there.every if kind_of(one) in VECTORS},
-        millis=frozenset(at for at, mapping in known if mapping and is_millis(mapping)),
-        stems=frozenset(
-            _stems([at for at, mapping in known if "properties" not in (mapping or {})])
-        ),
+        millis=frozenset(at for at, mapping in known if mapping and fields.is_millis(mapping)),
+        stems=frozenset(at for at in leaves if at in above),
     )
 
 
-def _stems(leaves: Collection[str]) -> Iterator[str]:
-    """Those from which the paths of others go on."""
-    above = {at[:dot] for at in leaves for dot in range(len(at)) if at[dot] == "."}
-    return (at for at in leaves if at in above)
-
-
-def search(
-    schema: pa.Schema, there: Described, exact: Shape, asked: Collection[str]
+def selection(
+    schema: pa.Schema, there: IndexFields, exact: FieldTraits, asked: Collection[str]
 ) -> dict[str, Any]:
-    """What a search is to give of documents; see `source`."""
-    return {
-        "_source": source(schema, there, exact, asked),
-        "seq_no_primary_term": "_seq_no" in schema.names,
-    }
+    """What a search is to give of documents, where conditions on the fields `asked` are pushed."""
+    source = _source(schema, there, exact, asked)
+    return {"_source": source, "seq_no_primary_term": "_seq_no" in schema.names}
 
 
-def source(
-    schema: pa.Schema, there: Described, exact: Shape, asked: Collection[str]
+def _source(
+    schema: pa.Schema, there: IndexFields, exact: FieldTraits, asked: Collection[str]
 ) -> dict[str, Any] | list[str] | bool:
     """What of documents the cluster is to give: some fields, or all as they were written.
 
     It writes numbers anew where it leaves something out: 1.10 is 1.1, and digits are lost.
-
-    Args:
-        schema: of what is read.
-        there: of what there is.
-        exact: what types don't tell of it.
-        asked: fields of which a condition is pushed.
     """
     inside = [*leaves(one for one in schema if one.name not in META)]
     if not inside:
@@ -199,19 +171,18 @@ def source(
     names = [one for one in schema.names if one not in META]
     whole = {*there.fields} <= {*names}
     texts = any(kind_of(there.fields.get(name) or {}) == "keyword" for name in asked)
-    digits = any(_has_digits(kind, at, exact) for at, kind in inside)
+    # Digits of numbers count there that a double has not.
+    digits = any(
+        types.is_decimal(kind) or at not in exact.kinds or at in exact.any_json
+        for at, kind in inside
+    )
     some = not (whole or texts or digits)
     if exact.vectors and not there.tells_vectors:
         return {"exclude_vectors": False, **({"includes": names} if some else {})}
     return names if some else True
 
 
-def _has_digits(kind: pa.DataType, at: str, exact: Shape) -> bool:
-    """Whether digits of numbers count that a double has not."""
-    return types.is_decimal(kind) or at not in exact.kinds or at in exact.any_json
-
-
-def _sizes(path: str, there: Described) -> Collection[int]:
+def _sizes(path: str, there: IndexFields) -> Collection[int]:
     """The bytes that a vector has, where its text is their hexadecimal form."""
     parts = {"byte": 1, "bit": 8}
     found = [one for at, one in there.every if at == path]

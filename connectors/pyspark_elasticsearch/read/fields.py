@@ -1,4 +1,4 @@
-"""The fields of the documents, as the mappings of all indices that are read describe them."""
+"""The names that are read, and the fields of their documents, as the mappings have them."""
 
 from __future__ import annotations
 
@@ -12,17 +12,55 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types
 
-from pyspark_elasticsearch.read.names import asked, left_out
-from pyspark_elasticsearch.server.client import Cluster, objects, path
-from pyspark_elasticsearch.target.mappings import OWN
+from pyspark_elasticsearch.server.client import Cluster, by_name, path
+from pyspark_elasticsearch.server.reads import index_names
+from pyspark_elasticsearch.target.lookup import OWN
 from sparkonce.errors import OptionError, StoreRefused
+from sparkonce.option_values import Parser
 from sparkonce.values.spark_types import decimal
 
 log = logging.getLogger("sparkonce")
 
-Mapped = Mapping[str, Any]
-"""A mapping of a field, as the cluster shows it."""
 
+def names(forbidden: str, meaning: str = "names") -> Parser:
+    """Reads a list of names, which have none of some characters, nor spaces and commas.
+
+    What it leaves out (``-name``) comes last: ``orders,-orders-copy-*``.
+    """
+
+    def parse(text: str) -> str:
+        given = text.split(",")
+        known = all(re.fullmatch(rf"[^\s{forbidden}]+", name) for name in given)
+        if not known or sorted(given, key=_is_left_out) != given or _is_left_out(given[0]):
+            raise ValueError(
+                f"{meaning} with commas between, without spaces, and what is left out (-name) last"
+            )
+        return text
+
+    return parse
+
+
+def _is_left_out(name: str) -> bool:
+    return name.startswith("-")
+
+
+def asked(index: str) -> str:
+    """The list as any cluster takes it: some refuse `-name` where no pattern stands before it."""
+    given = [name for name in index.split(",") if not _is_left_out(name)]
+    return index if any("*" in name for name in given) else ",".join(given)
+
+
+def left_out(cluster: Cluster, index: str) -> set[str]:
+    """All indices that stand behind the names with a minus.
+
+    The cluster itself leaves names out that a pattern brings, and no index that an alias brings.
+    """
+    given = ",".join(name[1:] for name in index.split(",") if _is_left_out(name))
+    every = {"features": "settings", "expand_wildcards": "all", "ignore_unavailable": "true"}
+    return index_names(cluster, "asking what is left out", given, (), **every) if given else set()
+
+
+Mapped = Mapping[str, Any]  # a mapping of a field, as the cluster shows it
 KINDS = {
     "boolean": pa.bool_(),
     "byte": pa.int8(),
@@ -39,9 +77,7 @@ KINDS = {
 }
 """Types of fields, and what holds their values; others are read as texts."""
 
-WHOLE = ("byte", "short", "integer", "long")
-"""Each holds all values of those before it."""
-
+WHOLE = ("byte", "short", "integer", "long")  # each holds all values of those before it
 VECTORS = ("dense_vector", "sparse_vector", "rank_vectors")
 """Types that newer clusters leave out of documents unless they are asked for."""
 
@@ -65,22 +101,14 @@ SHOWN = ",".join(("*.mappings", *(f"*.settings.index.{one}" for one in SETTINGS)
 
 
 @dataclass(frozen=True)
-class Described:
-    """What is read.
+class IndexFields:
+    """The fields of the documents that are read."""
 
-    Attributes:
-        mappings: of each index.
-        fields: of all of them, merged; None where they contradict each other.
-        most: documents that one page may have.
-        left_out: indices of which nothing is read, by whatever name they come.
-        tells_vectors: whether documents have vectors without being asked for them.
-    """
-
-    mappings: Sequence[Mapped]
-    fields: Mapping[str, Mapped | None]
-    most: int
-    left_out: Collection[str] = ()
-    tells_vectors: bool = True
+    mappings: Sequence[Mapped]  # of each index
+    fields: Mapping[str, Mapped | None]  # of all, merged; None where they contradict each other
+    most: int  # documents that one page may have
+    left_out: Collection[str] = ()  # indices of which nothing is read, by whatever name they come
+    tells_vectors: bool = True  # documents have vectors without being asked for them
 
     def same(self, name: str) -> Mapped | None:
         """The mapping of a field that every index has alike, and that says what documents hold."""
@@ -118,48 +146,42 @@ class Described:
         return found
 
 
-def described(cluster: Cluster, index: str, *, all_there: bool = True) -> Described:
-    """What the indices, aliases, streams and patterns are that a name stands for.
+def describe(cluster: Cluster, index: str, *, all_there: bool = True) -> IndexFields:
+    """The fields of all that a list of names stands for; with `all_there`, each must be there.
 
-    Args:
-        cluster: where.
-        index: the name, or several with commas between.
-        all_there: whether each of several must be there.
-
-    Raises:
-        StoreRefused: there is none, or documents don't keep what was written.
+    Indices that don't keep what was written are refused.
     """
     params = {"filter_path": SHOWN, "ignore_unavailable": str(not all_there).lower()}
-    answer = cluster.ask("asking for the fields", "GET", path(asked(index)), params=params)
+    body = cluster.ask("asking for the fields", "GET", path(asked(index)), params=params).body
     out = left_out(cluster, index)
-    found = {name: about for name, about in answer.body.items() if name not in out}
+    found = {name: about for name, about in body.items() if name not in out}
     if not found:
         raise StoreRefused(
             f"No index is behind {index!r}",
             why="option index has patterns that match none, or leaves all out",
             todo="mend option index, or create one",
         )
-    abouts = objects(found)
-    mappings = [about.get("mappings", {}) for about in abouts.values()]
-    settings = [about.get("settings", {}).get("index", {}) for about in abouts.values()]
-    for name, mapping, setting in zip(abouts, mappings, settings, strict=True):
-        _require_source(name, mapping, setting)
-    windows = [int(one.get("max_result_window", 10_000)) for one in settings]
+    mappings, windows = [], []
+    for name, about in by_name(found).items():
+        mapping, settings = about.get("mappings", {}), about.get("settings", {}).get("index", {})
+        _require_source(name, mapping, settings)
+        mappings.append(mapping)
+        windows.append(int(settings.get("max_result_window", 10_000)))
     merged = _merged([one.get("properties", {}) for one in mappings])
     fields = {name: one for name, one in merged.items() if name != OWN}
-    plain = Described(mappings, fields, min(windows), out)
+    plain = IndexFields(mappings, fields, min(windows), out)
     return replace(plain, tells_vectors=not _hides_vectors(cluster, index, plain))
 
 
-def _hides_vectors(cluster: Cluster, index: str, there: Described) -> bool:
+def _hides_vectors(cluster: Cluster, index: str, there: IndexFields) -> bool:
     """Whether vectors must be asked for: older clusters don't know how, and leave none out."""
     if not any(kind_of(one) in VECTORS for _, one in there.every):
         return False
     body = {"size": 0, "query": {"match_none": {}}, "_source": {"exclude_vectors": False}}
     params = {"ignore_unavailable": "true"}
-    target = path(asked(index), "_search")
-    told = cluster.ask("asking for vectors", "POST", target, params=params, body=body, allow=(400,))
-    return "[exclude_vectors]" not in str(told.body.get("error"))
+    doing, target = "asking for vectors", path(asked(index), "_search")
+    answer = cluster.ask(doing, "POST", target, params=params, body=body, allow=(400,))
+    return "[exclude_vectors]" not in str(answer.body.get("error"))
 
 
 def _require_source(index: str, mapping: Mapped, settings: Mapping[str, Any]) -> None:
@@ -173,11 +195,11 @@ def _require_source(index: str, mapping: Mapped, settings: Mapping[str, Any]) ->
             todo="index the documents anew with _source enabled",
         )
     if kept := [name for name in ("includes", "excludes") if source.get(name)]:
-        _tell_cut(index, kept[0])
+        _warn_cut(index, kept[0])
 
 
 @lru_cache(maxsize=1000)
-def _tell_cut(index: str, how: str) -> None:
+def _warn_cut(index: str, how: str) -> None:
     """Warn once: a stream asks for the fields at each epoch."""
     log.warning(
         "Index %s does not keep whole documents, so that some columns are null. Why: its"
@@ -192,7 +214,6 @@ def _merged(each: Sequence[Mapped]) -> dict[str, Mapped | None]:
 
 
 def _one_of(mappings: Sequence[Mapped]) -> Mapped | None:
-    """A mapping for all values of a field; None if they contradict each other."""
     first = mappings[0]
     kinds = {kind_of(one) for one in mappings}
     if len(kinds) > 1:
@@ -216,19 +237,18 @@ def kind_of(mapping: Mapped) -> str:
 def natural(
     fields: Mapping[str, Mapped | None], arrays: Collection[str], at: str = ""
 ) -> Iterator[tuple[str, pa.DataType]]:
-    """The columns of fields, with types that lose nothing.
+    """The columns of fields, with types that lose nothing; `OptionError` if they contradict.
 
-    Args:
-        fields: mappings by names.
-        arrays: paths of those that are arrays.
-        at: the path of what has the fields, with a dot at the end.
-
-    Raises:
-        OptionError: indices contradict each other.
+    The paths `arrays` are those of arrays; all begin with `at`, which ends with a dot.
     """
     for name, mapping in fields.items():
         if mapping is None:
-            raise _contradiction(f"{at}{name}")
+            raise OptionError(
+                f"Field {f'{at}{name}'!r} has different types in the indices that are read",
+                why="no type holds the values of all",
+                todo="give it a type by .schema(...), such as string, leave it out by option"
+                " columns, or read fewer indices",
+            )
         if kind_of(mapping) == "alias":  # of another field, and in no document
             continue
         kind = _kind(mapping, arrays, f"{at}{name}")
@@ -293,12 +313,3 @@ def flat(fields: Mapping[str, Mapped | None], at: str = "") -> Iterator[tuple[st
     for name, mapping in fields.items():
         yield f"{at}{name}", mapping
         yield from flat((mapping or {}).get("properties", {}), f"{at}{name}.")
-
-
-def _contradiction(name: str) -> OptionError:
-    return OptionError(
-        f"Field {name!r} has different types in the indices that are read",
-        why="no type holds the values of all",
-        todo="give it a type by .schema(...), such as string, leave it out by option columns, or"
-        " read fewer indices",
-    )
