@@ -12,8 +12,6 @@ from pyspark_elasticsearch.write.preflight import require_fit_server, require_sa
 from sparkonce.errors import StoreRefused
 from sparkonce.health import Finding, clock, fit, risk, share
 
-FORBIDDEN = 403  # the right ``monitor`` lets a user ask all of this
-
 
 def examine(cluster: Cluster, own: OwnIndices) -> Iterator[Finding]:
     """Look at version, health, copies of the connector's indices, disks and clock."""
@@ -23,7 +21,7 @@ def examine(cluster: Cluster, own: OwnIndices) -> Iterator[Finding]:
     yield fit(f"Elasticsearch {told['version']['number']}, cluster {told['cluster_name']}")
     yield from _rights(cluster, [own.ledger, own.log])
     health = cluster.ask("asking for the cluster's health", "GET", "/_cluster/health", allow=(403,))
-    if health.status == FORBIDDEN:
+    if health.status == 403:  # the right ``monitor`` lets a user ask all of this
         yield risk(
             "The user may not ask for the cluster's health",
             "whether a node or a full disk endangers the guarantee can't be told",

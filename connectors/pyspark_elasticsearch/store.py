@@ -13,7 +13,7 @@ from pyspark_elasticsearch.journal.records import LedgerRecords
 from pyspark_elasticsearch.server.client import Cluster
 from pyspark_elasticsearch.target.naming import IndexNames
 from pyspark_elasticsearch.write import preflight
-from pyspark_elasticsearch.write.delivery import Delivery, Means
+from pyspark_elasticsearch.write.delivery import Delivery, DeliveryMeans
 from pyspark_elasticsearch.write.documents import Documents
 from sparkonce.exactly_once import conflicts
 from sparkonce.health import Finding
@@ -45,7 +45,7 @@ class ElasticsearchStore:
         self.records, self.log = LedgerRecords(cluster, own), StagingLog(cluster, own)
         self.dead_letter: str | None = options["deadLetter"]
         self._watch = preflight.TargetWatch(cluster)
-        self._means = Means(
+        self._means = DeliveryMeans(
             cluster,
             self.records,
             self.log,

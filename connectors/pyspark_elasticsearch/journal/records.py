@@ -12,14 +12,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
 from pyspark_elasticsearch.journal.indices import OwnIndices
 from pyspark_elasticsearch.server import bulk, reads
 from pyspark_elasticsearch.server.client import Cluster, path
 from pyspark_elasticsearch.server.failures import of_answer
-from sparkonce.codec import reading, require_kinds
+from sparkonce.codec import load, reading
 from sparkonce.errors import StoreUnreachable
 from sparkonce.exactly_once.ledger import kin_of
 from sparkonce.protocol import AuxiliaryRecord, Manifest, Proposal, Record
@@ -27,7 +27,6 @@ from sparkonce.protocol import AuxiliaryRecord, Manifest, Proposal, Record
 RACES = 100
 UNDECIDED = -1
 WRITING = "writing the ledger"
-KINDS = {"revision": int, "stamp": str, "token": str, "body": str}
 
 
 class StoredRecord(NamedTuple):
@@ -43,9 +42,7 @@ class StoredRecord(NamedTuple):
         if not self.source:
             return Record()
         with reading(self.id):
-            values = {name: self.source[name] for name in KINDS}
-            require_kinds(values, KINDS)
-            return Record(**values)
+            return load(Record, {one.name: self.source[one.name] for one in fields(Record)})
 
     @property
     def decided(self) -> int:

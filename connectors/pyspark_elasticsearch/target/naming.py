@@ -46,7 +46,15 @@ class IndexNames:
                     if new:  # it writes nothing there, and stands in nobody's way
                         note = path(self.records.indices.ledger, "_doc", _id(manifest, index))
                         self.records.cluster.ask(NOTING, "DELETE", note, allow=(404,))
-                    raise _two_names(manifest, index, sink, name)
+                    here, there = manifest.target.partition(":")[2], name.partition(":")[2]
+                    raise StoreRefused(
+                        f"Option index={here!r} leads to {index}, into which this sink id writes as"
+                        f" {there!r}",
+                        why=f"each name has a ledger of its own, and that of {sink} would not be"
+                        " asked: what it has applied would be applied again",
+                        todo=f"set index={there}; or if these are other rows, set a sinkId of their"
+                        " own",
+                    )
         self._noted.add((manifest.sink, index))
 
     def _note(self, manifest: Manifest, index: str) -> bool:
@@ -77,13 +85,3 @@ class IndexNames:
 def _id(manifest: Manifest, index: str) -> str:
     # As long as the name is, which may be 255 bytes of the 512 that an id may have.
     return f"naming/{digest(manifest.sink)}/{index}"
-
-
-def _two_names(manifest: Manifest, index: str, sink: str, name: str) -> StoreRefused:
-    here, there = manifest.target.partition(":")[2], name.partition(":")[2]
-    return StoreRefused(
-        f"Option index={here!r} leads to {index}, into which this sink id writes as {there!r}",
-        why=f"each name has a ledger of its own, and that of {sink} would not be asked: what it has"
-        " applied would be applied again",
-        todo=f"set index={there}; or if these are other rows, set a sinkId of their own",
-    )

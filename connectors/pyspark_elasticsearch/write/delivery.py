@@ -1,4 +1,4 @@
-"""One epoch on its way into the target: prepared, decided, applied, shown."""
+"""One epoch on its way into the target: prepared, applied, its bad rows put aside, shown."""
 
 from __future__ import annotations
 
@@ -31,9 +31,11 @@ from sparkonce.exactly_once.bad_rows import BEFORE, OF_TASK, MaxBadRows
 from sparkonce.exactly_once.ledger import from_record
 from sparkonce.protocol import ALL_STORED, Advance, Applied, Manifest
 
+MARK_EVERY = 10.0  # seconds after which a long apply notes how far it has come
+
 
 @dataclass(frozen=True)
-class Sent:
+class SentChunk:
     """A chunk as it was found and sent, and what of its lines can't be done."""
 
     place: ChunkPlace
@@ -63,14 +65,14 @@ class DeadLetterWriter:
 
     def __init__(
         self,
-        delivery: EpochDelivery[Sent],
+        delivery: EpochDelivery[SentChunk],
         log: StagingLog,
         documents: Documents,
         index: str | None,
     ) -> None:
         self.delivery, self.manifest, self.counter = delivery, delivery.manifest, delivery.counter
         self.log, self.documents, self.index = log, documents, index
-        self.held: list[Sent] = []
+        self.held: list[SentChunk] = []
         self._partitions = {part.attempt: part.partition for part in self.manifest.parts}
 
     def take_held(self) -> None:
@@ -78,7 +80,7 @@ class DeadLetterWriter:
         for one in self.held:
             self._put(one)
 
-    def take(self, sent: Sent) -> None:
+    def take(self, sent: SentChunk) -> None:
         """Put the bad rows of a chunk aside; `RowRefused` or `TooManyBadRows` if they must not."""
         # A version of another writer's is no fault of the row, which must not be put aside for it.
         for one in sent.refused:
@@ -91,7 +93,7 @@ class DeadLetterWriter:
         else:
             self._put(sent)
 
-    def _put(self, sent: Sent) -> None:
+    def _put(self, sent: SentChunk) -> None:
         verdict, place, manifest = self._note(sent), sent.place, self.manifest
         if verdict:
             # Letters of earlier tries, too: a driver may have died between note and letter.
@@ -102,7 +104,7 @@ class DeadLetterWriter:
             about = {"sink": manifest.sink, "epoch": manifest.epoch, "partition": partition}
             dead_letters.write(self.log.cluster, verdict["index"], about, letters)
 
-    def _note(self, sent: Sent) -> dict[str, Any]:
+    def _note(self, sent: SentChunk) -> dict[str, Any]:
         """What is noted of a chunk's bad rows, before anything else is done about them.
 
         It is final, whatever a later try would find.
@@ -126,7 +128,7 @@ class DeadLetterWriter:
                 return verdict
             found = self.log.fetch(sent.place)  # another driver was first
 
-    def _count(self, sent: Sent) -> None:
+    def _count(self, sent: SentChunk) -> None:
         found = sent.found
         if found.letters:
             self.counter.add(BEFORE, "", sent.weight(found.letters))
@@ -141,7 +143,7 @@ class DeadLetterWriter:
     def _verdict(self, one: RefusedDocument) -> DocumentVerdict:
         return chunks.verdict(one.operation.lines, one.item, self.manifest.notes["index"])
 
-    def _letter(self, at: str, judged: Sequence[str], sent: Sent) -> DocumentLetter:
+    def _letter(self, at: str, judged: Sequence[str], sent: SentChunk) -> DocumentLetter:
         """The letter that a verdict is about: what the row holds, the chunk knows."""
         verdict, documents = DocumentVerdict(*judged[:3]), self.documents
         if at.isdigit():
@@ -158,15 +160,12 @@ class DeadLetterWriter:
         return self.delivery.stopped_by(f"{what}: {verdict.reason}", why, todo)
 
 
-MARK_EVERY = 10.0  # seconds after which a long apply notes how far it has come
-
-
-class Gone(Exception):
+class ChunkGone(Exception):
     """The chunk at a place is not there."""
 
 
 @dataclass(frozen=True)
-class Means:
+class DeliveryMeans:
     """What every delivery of a store works with."""
 
     cluster: Cluster
@@ -178,12 +177,14 @@ class Means:
     max_bad_rows: MaxBadRows  # how many of an epoch may go there
 
 
-class Delivery(EpochDelivery[Sent]):
+class Delivery(EpochDelivery[SentChunk]):
     """Takes one epoch to the target, and keeps what this process alone knows of it."""
 
     sender: Sender
 
-    def __init__(self, means: Means, manifest: Manifest, since: float | None = None) -> None:
+    def __init__(
+        self, means: DeliveryMeans, manifest: Manifest, since: float | None = None
+    ) -> None:
         index = means.dead_letter
         super().__init__(manifest, means.max_bad_rows, f"index {index}" if index else None)
         self.means, self.since = means, since
@@ -215,7 +216,11 @@ class Delivery(EpochDelivery[Sent]):
             )
         index = self.means.watch.require_still_fit(self.documents)
         name, replaces = index.name if index else "", ""
-        self._claim(name)
+        if self.documents.alias:
+            ledger = from_record(self.means.records.read(manifest.sink), manifest.sink)
+            once = ledger is not None and ledger.owner.once
+            claim = self.means.cluster, self.documents.alias, name, manifest.sink
+            aliases.claim(*claim, once=once)
         place = self.documents.index if self.documents.overwrites else name
         self.means.naming.require_one(manifest, place or templates.pattern(self.documents.parts))
         if self.documents.overwrites:
@@ -225,19 +230,11 @@ class Delivery(EpochDelivery[Sent]):
         to = Destination(fence, name, index.since if index else "", replaces)
         return replace(manifest, notes=asdict(to))
 
-    def _claim(self, index: str) -> None:
-        """See that readers will be shown this epoch, if they see epochs as a whole."""
-        if self.documents.alias:
-            cluster, sink = self.means.cluster, self.manifest.sink
-            ledger = from_record(self.means.records.read(sink), sink)
-            once = ledger is not None and ledger.owner.once
-            aliases.claim(cluster, self.documents.alias, index, sink, once=once)
-
     def apply(self, advance: Advance) -> Applied:
         """See `Store.apply`. Chunks in parallel; versions and guards keep their order."""
         try:
             return super().apply(advance)
-        except Gone as gone:
+        except ChunkGone as gone:
             # Only a write proves that the ledger read here is the present one.
             reached = self._advance(0, always=True)
             if reached is not None and reached < len(self.places):
@@ -314,12 +311,12 @@ class Delivery(EpochDelivery[Sent]):
         manifest = self.manifest
         return self.means.records.advance(manifest.sink, manifest.token, reached, always=always)
 
-    def apply_chunk(self, ordinal: int) -> Sent:
+    def apply_chunk(self, ordinal: int) -> SentChunk:
         """See `EpochDelivery.apply_chunk`."""
         place = self.places[ordinal]
         found = self.means.log.fetch(place)
         if found.payload is None or len(found.payload) != place.size:
-            raise Gone(place)
+            raise ChunkGone(place)
         sender = self.sender
         with reading(place.id):
             chunk, judged, fence = unpacked(found.payload), found.judged, sender.to.fence
@@ -337,9 +334,9 @@ class Delivery(EpochDelivery[Sent]):
             tried, refused = chunk.operations, sender.send(lines, chunk.operations)
         if tried > len(refused):
             self.counter.stored = True
-        return Sent(place, found, chunk, lines, refused)
+        return SentChunk(place, found, chunk, lines, refused)
 
-    def put_aside(self, ordinal: int, chunk: Sent) -> None:
+    def put_aside(self, ordinal: int, chunk: SentChunk) -> None:
         """See `EpochDelivery.put_aside`; a long apply notes from time to time how far it is."""
         self.aside.take(chunk)
         reached = ordinal + 1
