@@ -22,10 +22,11 @@ from integration.support.servers.elasticsearch import ElasticsearchProcess, conn
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from pyspark_elasticsearch.read import pages
 from pyspark_elasticsearch.read.documents import FieldTraits
 from pyspark_elasticsearch.read.pages import Slice
 from pyspark_elasticsearch.read.source import ElasticsearchSource
+from pyspark_elasticsearch.server import reads
+from pyspark_elasticsearch.server.client import RAW_PAGE
 from sparkonce.errors import (
     OptionError,
     SnapshotBroken,
@@ -246,7 +247,7 @@ def test_documents_that_are_not_kept_by_a_setting_can_not_be_read(
     try:
         with pytest.raises(StoreRefused, match="_source disabled"):
             source(elasticsearch_url, f"{index}-*")
-        point = pages.opened(made.cluster, lost, "1m")
+        point = reads.open_point(made.cluster, lost, "1m")
         with pytest.raises(ValueUnreadable, match=f"'d0' in index {lost} has no _source"):
             list(made.read(replace(split, point=point)))
     finally:
@@ -720,7 +721,7 @@ def test_a_page_that_takes_too_long_is_ended_and_names_the_option(
     """Whoever is first, the cluster or the reader that goes away."""
     filled(elastic, index, {"n": {"type": "long"}}, ({"n": at} for at in range(MANY_SLOW)))
     made = source(elasticsearch_url, index, timeout="0.3")
-    point = pages.opened(made.cluster, index, "1m")
+    point = reads.open_point(made.cluster, index, "1m")
     with pytest.raises(StoreRefused, match="raise option timeout"):
         [*made.read(Slice(point, 0, 1, {"query": json.loads(SLOW)}, FieldTraits(), 1000))]
     end = time.monotonic() + 10
@@ -740,8 +741,8 @@ def test_what_was_found_until_the_time_was_over_is_no_page(
 
     def late(*given: Any, **more: Any) -> Any:
         said = ask(*given, **more)
-        body = said.body["bytes"].replace(b'"timed_out":false', b'"timed_out":true')
-        return said._replace(body={"bytes": body})
+        body = said.body[RAW_PAGE].replace(b'"timed_out":false', b'"timed_out":true')
+        return said._replace(body={RAW_PAGE: body})
 
     made.cluster.ask = late  # type: ignore[method-assign]
     with pytest.raises(StoreRefused, match="option timeout"):
