@@ -12,7 +12,7 @@ from pyspark_elasticsearch.journal.log import StagingLog, places
 from pyspark_elasticsearch.journal.records import LedgerRecords
 from pyspark_elasticsearch.server.client import Cluster
 from pyspark_elasticsearch.target.naming import IndexNames
-from pyspark_elasticsearch.write import preflight
+from pyspark_elasticsearch.write import fitness, preflight
 from pyspark_elasticsearch.write.delivery import Delivery, DeliveryMeans
 from pyspark_elasticsearch.write.documents import Documents
 from sparkonce.exactly_once import conflicts
@@ -73,7 +73,8 @@ class ElasticsearchStore:
             self._watch.require_fit(plan.detail)
         if self.dead_letter is not None:
             indices.ensure(self.cluster, self.dead_letter, "dead_letter")
-            preflight.require_safe_letters(self.cluster, self.dead_letter)
+            safe = fitness.require_safe
+            preflight.require_safe_indices(self.cluster, [self.dead_letter], safe)
 
     def letterboxes(self) -> list[dead_letters.LetterBox]:
         """See `sparkonce.letterbox`."""

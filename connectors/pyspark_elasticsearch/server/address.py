@@ -15,25 +15,16 @@ _FORM = re.compile(r"(https?)://([^/?#@\s,]*@)?" + HOST + r"(/[^?#,\s]*)?")
 
 @dataclass(frozen=True)
 class Address:
-    """A cluster, and who comes.
+    """A cluster, and who comes."""
 
-    Attributes:
-        hosts: its nodes, without credentials.
-        tls: whether TLS is spoken.
-    """
-
-    hosts: tuple[str, ...]
-    tls: bool
+    hosts: tuple[str, ...]  # its nodes, without credentials
+    tls: bool  # whether TLS is spoken
     user: str | None
     password: str | None
 
 
 def url(text: str) -> str:
-    """Read option ``url``.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """Read option ``url``; `ValueError` if it is none."""
     parts = text.split(",")
     forms = [_FORM.fullmatch(part) for part in parts]
     if not all(forms):
@@ -49,23 +40,14 @@ def url(text: str) -> str:
 
 
 def parse(options: Mapping[str, Any]) -> Address:
-    """The address in options ``url`` and ``user``.
-
-    Raises:
-        OptionError: credentials are there twice, or contradict each other.
-    """
+    """The address in options ``url`` and ``user``; `OptionError` if they give credentials twice."""
     text = str(options["url"])
     nodes = [urlsplit(part) for part in text.split(",")]
     named = [node for node in nodes if node.username]
     if len({(node.username, node.password) for node in named}) > 1:
         raise given_twice(text, "user")
     user, secret = login(named[0].geturl() if named else text, options)
-    return Address(
-        hosts=tuple(_host(node) for node in nodes),
-        tls=nodes[0].scheme == "https",
-        user=user,
-        password=secret,
-    )
+    return Address(tuple(map(_host, nodes)), nodes[0].scheme == "https", user, secret)
 
 
 def _host(node: Any) -> str:

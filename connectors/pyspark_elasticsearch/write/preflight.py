@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -66,17 +66,15 @@ def _versions(server: str, client: int, fit: int) -> StoreRefused:
     )
 
 
-def require_safe_indices(cluster: Cluster, own: Iterable[str]) -> None:
-    """Refuse indices of ledgers and staged chunks that may lose some; see `fitness.require_own`."""
-    for index in own:
+def require_safe_indices(
+    cluster: Cluster,
+    names: Iterable[str],
+    require: Callable[[Target], None] = fitness.require_own,
+) -> None:
+    """Refuse indices of the connector's own that may lose some of what they hold."""
+    for index in names:
         if found := targets.resolve(cluster, index):
-            fitness.require_own(found)
-
-
-def require_safe_letters(cluster: Cluster, index: str) -> None:
-    """Refuse an index of dead letters that may lose some; see `fitness.require_safe`."""
-    if found := targets.resolve(cluster, index):
-        fitness.require_safe(found)
+            require(found)
 
 
 def require_apart(cluster: Cluster, index: str, own: tuple[str, ...], letters: str | None) -> None:
