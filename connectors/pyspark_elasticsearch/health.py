@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from pyspark_elasticsearch.journal.indices import OwnIndices
 from pyspark_elasticsearch.journal.log import Clock
@@ -17,19 +16,25 @@ def examine(cluster: Cluster, own: OwnIndices) -> Iterator[Finding]:
     """Look at version, health, copies of the connector's indices, disks and clock."""
     require_fit_server(cluster)
     require_safe_indices(cluster, [own.ledger, own.log])
-    told = cluster.ask("asking the server for its version", "GET", "/").body
-    yield fit(f"Elasticsearch {told['version']['number']}, cluster {told['cluster_name']}")
+    server = cluster.ask("asking the server for its version", "GET", "/").body
+    yield fit(f"Elasticsearch {server['version']['number']}, cluster {server['cluster_name']}")
     yield from _rights(cluster, [own.ledger, own.log])
-    health = cluster.ask("asking for the cluster's health", "GET", "/_cluster/health", allow=(403,))
-    if health.status == 403:  # the right ``monitor`` lets a user ask all of this
+    doing, target = "asking for the cluster's health", "/_cluster/health"
+    status, health = cluster.ask(doing, "GET", target, allow=(403,))
+    if status == 403:  # the right ``monitor`` lets a user ask all of this
         yield risk(
             "The user may not ask for the cluster's health",
             "whether a node or a full disk endangers the guarantee can't be told",
             "grant the right monitor to the user of sparkonce doctor",
         )
         return
-    yield _health(health.body)
-    if int(health.body["number_of_data_nodes"]) > 1:
+    state = (
+        f"The cluster's status is {health['status']}, with {health['number_of_data_nodes']} nodes"
+    )
+    missing = "a primary shard is missing: commits that need it wait"
+    is_red = health["status"] == "red"
+    yield risk(state, missing, "mend the cluster") if is_red else fit(state)
+    if int(health["number_of_data_nodes"]) > 1:
         yield from (_copies(cluster, index) for index in (own.ledger, own.log))
     yield from _disks(cluster)
     yield clock(Clock(cluster).now())
@@ -39,31 +44,24 @@ def _rights(cluster: Cluster, indices: Sequence[str]) -> Iterator[Finding]:
     """Whether the user may write ledger and log; nothing where security is off."""
     wanted = {"index": [{"names": indices, "privileges": ["read", "write"]}]}
     doing, target = "asking for the user's rights", "/_security/user/_has_privileges"
-    told = cluster.ask(doing, "POST", target, body=wanted, allow=(400, 404, 405))
-    if told.status != 200:
+    status, rights = cluster.ask(doing, "POST", target, body=wanted, allow=(400, 404, 405))
+    if status != 200:
         return
-    if not told.body["has_all_requested"]:
+    if not rights["has_all_requested"]:
         raise StoreRefused(
-            f"The user {told.body['username']!r} may not read and write {' and '.join(indices)}",
+            f"The user {rights['username']!r} may not read and write {' and '.join(indices)}",
             why="a query keeps its ledger and staged rows there",
             todo="grant it what docs/permissions.md lists for app, or ask as the user of the query",
         )
     yield fit("The user may write ledger and log")
 
 
-def _health(told: Mapping[str, Any]) -> Finding:
-    said = f"The cluster's status is {told['status']}, with {told['number_of_data_nodes']} nodes"
-    if told["status"] != "red":
-        return fit(said)
-    return risk(said, "a primary shard is missing: commits that need it wait", "mend the cluster")
-
-
 def _copies(cluster: Cluster, index: str) -> Finding:
     name = "index.number_of_replicas"
     target, flat = path(index, "_settings", name), {"flat_settings": "true"}
     found = cluster.ask(f"looking at index {index}", "GET", target, params=flat, allow=(403, 404))
-    told = found.body.values() if found.status == 200 else ()
-    if all(int(one["settings"].get(name, 0)) for one in told):
+    settings = found.body.values() if found.status == 200 else ()
+    if all(int(one["settings"].get(name, 0)) for one in settings):
         return fit(f"Index {index} has copies on other nodes")
     return risk(
         f"Index {index} has no copy on another node",

@@ -118,8 +118,8 @@ class DeadLetterWriter:
                 return found.verdict
             if self.index is None:
                 at, first = next(iter(new.items()))
-                said = (one for one in sent.refused if str(one.operation.position) == at)
-                raise self._refusal(first, next(said, None))
+                refused = (one for one in sent.refused if str(one.operation.position) == at)
+                raise self._refusal(first, next(refused, None))
             letters = {**found.letters, **{at: one.cut(len(fresh)) for at, one in new.items()}}
             rows = sent.weight(letters)
             # An index that was noted before stays: letters are already there, perhaps.
