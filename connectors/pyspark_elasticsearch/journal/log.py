@@ -111,6 +111,7 @@ class StagingLog:
 
     def fetch(self, place: ChunkPlace) -> StagedChunk:
         """A chunk and the verdict on it."""
+        # In one request: a verdict that another driver writes meanwhile is found by `judge`.
         chunk, verdict = self._get("reading staged rows", [place.id, place.verdict], source=True)
         payload = None
         if chunk.get("found"):
@@ -181,6 +182,7 @@ class StagingLog:
 
         Chunks that are `known` need no search, which would find them late.
         """
+        # First those that are known: after a commit that is all, and costs no refresh.
         self._drop_places(known)
         listed = sorted({*attempts} - {place.attempt for place in known})
         if listed:

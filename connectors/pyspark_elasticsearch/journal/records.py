@@ -24,8 +24,8 @@ from sparkonce.errors import StoreUnreachable
 from sparkonce.exactly_once.ledger import kin_of
 from sparkonce.protocol import AuxiliaryRecord, Manifest, Proposal, Record
 
-RACES = 100
-UNDECIDED = -1
+RACES = 100  # tries of a compare-and-set: each that fails was another's success
+UNDECIDED = -1  # lower than any sequence number: `decided_after` never finds it
 WRITING = "writing the ledger"
 
 
@@ -197,6 +197,7 @@ class LedgerRecords:
 
     def _write(self, source: dict[str, Any] | None, over: StoredRecord) -> bool:
         """Write over what was read, or delete it; False if something else is there now."""
+        # 409: the sequence number is no longer that which was read. 404: it is gone altogether.
         method, absent = ("PUT", (409,)) if source is not None else ("DELETE", (404, 409))
         if source is not None:
             self.indices.ensure()
