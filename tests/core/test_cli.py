@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -183,3 +185,15 @@ def test_no_name_reaches_the_terminal_as_it_is(
         assert all(one.isprintable() or one == "\n" for one in shown), (arguments, shown)
         assert not any(line.startswith("line@x") for line in shown.split("\n")), arguments
         assert result.exception is None or isinstance(result.exception, SystemExit), arguments
+
+
+def test_commands_but_metrics_need_no_package_of_an_extra() -> None:
+    code = (
+        "import sys; sys.modules['prometheus_client'] = None\n"
+        "from click.testing import CliRunner; from sparkonce.operate.cli import main\n"
+        "print(CliRunner().invoke(main, ['options', '--help']).exit_code)\n"
+        "print(CliRunner().invoke(main, ['metrics', 'redis://h']).output)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.startswith("0\n")
+    assert "pip install 'sparkonce[metrics]'" in said.stdout

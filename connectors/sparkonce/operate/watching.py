@@ -6,12 +6,9 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from threading import Lock
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-from prometheus_client.metrics_core import Metric
-from prometheus_client.registry import Collector
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
@@ -22,6 +19,9 @@ from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.exactly_once.totals import Pace
 from sparkonce.operate.admin import GRACE, Admin, SinkStatus, ago
 from sparkonce.operate.arguments import PAGE, counted, exactly, over_store, say, seconds, urgency
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
 
 log = logging.getLogger("sparkonce")
 
@@ -123,8 +123,8 @@ FIGURES = (
 )
 
 
-class Ledgers(Collector):
-    """Asks the store at each scrape; one scrape at a time, as its connection serves one."""
+class Ledgers:
+    """A collector of Prometheus. One scrape at a time: the connection to the store serves one."""
 
     def __init__(self, admin: Admin) -> None:
         self.admin, self._one_at_a_time = admin, Lock()
@@ -135,6 +135,8 @@ class Ledgers(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """All metrics; of a store that does not answer only that."""
+        from prometheus_client.core import GaugeMetricFamily
+
         up, sinks = 1.0, list[SinkStatus]()
         try:
             with self._one_at_a_time:
@@ -149,6 +151,8 @@ class Ledgers(Collector):
 
 
 def _family(figure: Figure, sinks: list[SinkStatus]) -> Metric:
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
     kind = CounterMetricFamily if figure.counts else GaugeMetricFamily
     family = kind(figure.name, figure.about, labels=LABELS)
     for sink in sinks:
@@ -252,8 +256,6 @@ def metrics(admin: Admin, port: int | None, host: str) -> None:
     try:
         from prometheus_client import CollectorRegistry, start_http_server
         from prometheus_client.exposition import generate_latest
-
-        from sparkonce.operate.watching import Ledgers
     except ModuleNotFoundError:
         raise MissingExtra(
             "sparkonce metrics needs the Python package 'prometheus_client'",
@@ -261,7 +263,7 @@ def metrics(admin: Admin, port: int | None, host: str) -> None:
             todo="pip install 'sparkonce[metrics]'",
         ) from None
     registry = CollectorRegistry()
-    registry.register(Ledgers(admin))
+    registry.register(Ledgers(admin))  # type: ignore[arg-type]
     if port is None:
         exactly(generate_latest(registry).decode())
         return
