@@ -10,10 +10,9 @@ from pyspark_elasticsearch.server import address
 from pyspark_elasticsearch.target.templates import index_name, plain_name
 from pyspark_elasticsearch.write.documents import MODES
 from sparkonce.exactly_once.bad_rows import max_bad_rows
-from sparkonce.feeds import FOLLOWS, STARTS
 from sparkonce.option_values import boolean, choice, columns, integer, is_object, pattern
 from sparkonce.options import COMMON, Option
-from sparkonce.reading import READS
+from sparkonce.reading import FOLLOWS, READS, STARTS
 
 URL = Option(
     "url",

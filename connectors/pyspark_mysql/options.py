@@ -14,10 +14,9 @@ from pyspark_mysql.server import address
 from pyspark_mysql.server.literals import NAME, NAME_RULE
 from pyspark_mysql.write.plan import MODES
 from sparkonce.exactly_once.bad_rows import max_bad_rows
-from sparkonce.feeds import FOLLOWS, STARTS
 from sparkonce.option_values import boolean, choice, columns, integer
 from sparkonce.options import COMMON, Option
-from sparkonce.reading import READS
+from sparkonce.reading import FOLLOWS, READS, STARTS
 
 _NAME = r"(?:`(?:[^`]|``)+`|[^`.]+)"
 

@@ -8,10 +8,9 @@ from pyspark_redis.server.address import address
 from pyspark_redis.target import keys
 from pyspark_redis.write.models import MODELS
 from sparkonce.exactly_once.bad_rows import max_bad_rows
-from sparkonce.feeds import FOLLOWS, STARTS
 from sparkonce.option_values import choice, integer, pattern, seconds
 from sparkonce.options import COMMON, Option
-from sparkonce.reading import READS
+from sparkonce.reading import FOLLOWS, READS, STARTS
 
 
 def streams(text: str) -> list[str]:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from sparkonce import checks
 from sparkonce.codec import Variant
 from sparkonce.errors import BadRow, OptionError
-from sparkonce.values.rows import shown, shown_value
+from sparkonce.values.rows import describe_row, describe_value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,7 +48,7 @@ def _numbers(most: int) -> pa.Array:
     return pa.array(range(most), pa.int64())
 
 
-class Doing(NamedTuple):
+class RowOperations(NamedTuple):
     """The rows that do something.
 
     Attributes:
@@ -77,28 +77,32 @@ class Doing(NamedTuple):
         return pa.record_batch(columns, self.rows.schema)
 
 
-def split_operations(rows: pa.RecordBatch, name: str | None) -> Doing:
+def split_operations(rows: pa.RecordBatch, name: str | None) -> RowOperations:
     """The rows that do something, and what.
 
-    Args:
-        rows: of a query.
-        name: the column of operations; None if every row is written.
+    Every row is written where no column of operations has a `name`.
 
     Raises:
         BadRow: an operation is none of those known.
     """
     if name is None:
-        return Doing(rows)
+        return RowOperations(rows)
     words = pc.utf8_lower(rows.column(name).cast(pa.string()))
     found = pc.index_in(words, value_set=pa.array(list(WORDS)))
     if found.null_count:
-        raise _unknown(rows, name, found)
+        row = pc.index(found.is_null(), True).as_py()
+        raise BadRow(
+            f"Column {name!r} holds {describe_value(rows.column(name)[row])}, which is no"
+            f" operation; the row: {describe_row(rows, row)}",
+            why=f"option opColumn knows {', '.join(WORDS)}",
+            todo="translate it before the sink, or filter such rows out",
+        )
     deleted = pa.array(list(WORDS.values()), pa.bool_()).take(found)
     places = None
     if deleted.null_count:
         places = pc.indices_nonzero(deleted.is_valid())
         rows, deleted = rows.take(places), deleted.take(places)
-    return Doing(rows, deleted if pc.any(deleted).as_py() else None, places)
+    return RowOperations(rows, deleted if pc.any(deleted).as_py() else None, places)
 
 
 def require_unstored(name: str | None, *others: str | None) -> None:
@@ -113,16 +117,6 @@ def require_unstored(name: str | None, *others: str | None) -> None:
             why="operations are not stored",
             todo="name another column",
         )
-
-
-def _unknown(rows: pa.RecordBatch, name: str, found: Any) -> BadRow:
-    row = pc.index(found.is_null(), True).as_py()
-    return BadRow(
-        f"Column {name!r} holds {shown_value(rows.column(name)[row])}, which is no operation; the"
-        f" row: {shown(rows, row)}",
-        why=f"option opColumn knows {', '.join(WORDS)}",
-        todo="translate it before the sink, or filter such rows out",
-    )
 
 
 Names: TypeAlias = tuple[str, ...]
@@ -196,19 +190,16 @@ def parse(
 ) -> Change:
     """The change that options describe.
 
-    Args:
-        options: of a query; a connector knows some of those that are read here.
-        schema: of the query.
-        key: the columns that name a row, as `schema` has them.
-        added: gives the columns that an increment adds.
-        usual: what is done where options don't say; None for what a key suggests.
+    `added` gives the columns that an increment adds; `usual` is done where options don't say.
 
     Raises:
         OptionError: an option names no column of the schema, or one that is not stored.
     """
+    orders = (name for name in ("sequenceColumn", "versionColumn") if name in options)
+    order_option = next(orders, "")
     op, order = (
         checks.column(name, options[name], schema) if name and options[name] else None
-        for name in ("opColumn" if "opColumn" in options else "", _order_option(options))
+        for name in ("opColumn" if "opColumn" in options else "", order_option)
     )
     require_unstored(op, *key, order)
     suggested = usual or (Upsert if key or op or order else Append)
@@ -222,10 +213,6 @@ def parse(
         "delete": lambda: Delete(key, order),
     }
     return made[mode]()
-
-
-def _order_option(options: Options) -> str:
-    return next((name for name in ("sequenceColumn", "versionColumn") if name in options), "")
 
 
 def commutes(change: Change) -> bool:
@@ -247,12 +234,7 @@ def deletes(change: Change) -> checks.Contradiction:
 
 
 def contradictions(change: Change, options: Options) -> Iterator[checks.Contradiction]:
-    """What holds for every connector that has the options in question.
-
-    Args:
-        change: what the options describe.
-        options: of a query.
-    """
+    """What holds for every connector that has the options in question."""
     both = f"Options writeMode={mode_of(change)} and {{}} contradict each other"
     yield (
         not isinstance(change, Append) and not change.key,

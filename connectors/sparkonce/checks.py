@@ -29,10 +29,7 @@ def refuse(contradictions: Iterable[Contradiction]) -> None:
 def column(option: str, name: str, schema: pa.Schema) -> str:
     """The column that an option names, in its case or another.
 
-    Args:
-        option: its name, or its name and value, as an error shows it.
-        name: what it says.
-        schema: of the query.
+    An error shows the `option` as it is given: its name, or name and value.
 
     Raises:
         OptionError: the query has no such column, or several.
@@ -57,10 +54,7 @@ def column(option: str, name: str, schema: pa.Schema) -> str:
 def key_column(option: str, name: str, schema: pa.Schema) -> str:
     """The column that an option makes part of a key.
 
-    Args:
-        option: its name, or its name and value, as an error shows it.
-        name: what it says.
-        schema: of the query.
+    See `column`.
 
     Raises:
         OptionError: the query has no such column, or its equal values have different texts.
@@ -102,10 +96,7 @@ def require_addable(
 ) -> list[str]:
     """The names of the columns that ``writeMode=increment`` adds.
 
-    Args:
-        fields: all but the key's.
-        can_add: whether the store adds such a column.
-        adds: what an error says that the store adds.
+    `adds` says in an error what the store adds.
 
     Raises:
         OptionError: one can't be added, or there is none.

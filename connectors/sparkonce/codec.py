@@ -40,9 +40,7 @@ class Variant:
 def reading(name: str, todo: str = RESTORE) -> Iterator[None]:
     """Around code that takes a record apart.
 
-    Args:
-        name: of the record.
-        todo: what an operator can do.
+    `todo` says what an operator can do.
 
     Raises:
         RecordDamaged: it is not as sparkonce writes it.
@@ -75,10 +73,6 @@ def _default(one: Field[Any]) -> Any:
 
 def load(kind: type[T], value: Any) -> T:
     """What `dump` made these JSON values of.
-
-    Args:
-        kind: its type: a frozen dataclass, or one that a field of such may have.
-        value: as JSON gave it.
 
     Raises:
         TypeError: a value is of another type, or a field is missing.

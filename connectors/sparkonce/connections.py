@@ -133,7 +133,7 @@ class Closable(Protocol):
 Client = TypeVar("Client", bound=Closable)
 
 
-class Lent(Generic[Client]):
+class SharedClient(Generic[Client]):
     """A client for all who may use the same one at once; a new one is made once it was idle.
 
     Args:
@@ -168,12 +168,12 @@ class Lent(Generic[Client]):
 FILES = ("tlsCaFile", "tlsCertFile", "tlsKeyFile")
 
 
-def given(options: Mapping[str, Any]) -> dict[str, str]:
+def tls_files(options: Mapping[str, Any]) -> dict[str, str]:
     """The options that name files, and the files."""
     return {name: str(options[name]) for name in FILES if options.get(name)}
 
 
-def require_there(files: Mapping[str, str]) -> None:
+def require_files(files: Mapping[str, str]) -> None:
     """Refuse files that are not there.
 
     Raises:
@@ -188,12 +188,10 @@ def require_there(files: Mapping[str, str]) -> None:
             )
 
 
-def context(files: Mapping[str, str], *, verify: bool = True) -> ssl.SSLContext:
+def tls_context(files: Mapping[str, str], *, verify: bool = True) -> ssl.SSLContext:
     """What a client asks of the server's certificate.
 
-    Args:
-        files: as `given`; without ``tlsCaFile`` the system's certificates are trusted.
-        verify: whether the certificate and the host's name are checked.
+    Without ``tlsCaFile`` the system's certificates are trusted.
     """
     made = ssl.create_default_context(cafile=files.get("tlsCaFile"))
     if not verify:

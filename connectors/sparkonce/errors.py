@@ -1,43 +1,5 @@
 """Every error that sparkonce raises, and what each one asks of the reader.
 
-::
-
-    SparkonceError
-    ├── OptionError               an option is unknown, missing, ill-typed or contradicts another
-    ├── MissingExtra              the client library of this connector is not installed
-    ├── UnsupportedQuery          a trigger or an output mode that exactly-once can't be kept for;
-    │                             or columns that Spark hands over otherwise than announced
-    ├── BadRow                    a row that can't be stored; nothing of its epoch took effect
-    │   └── ChunkTooLarge         a store's answer to a chunk, which staging cuts down to one row
-    ├── StoreError
-    │   ├── StoreUnreachable      no connection, or no answer in time
-    │   ├── StoreRefused          the store said no: credentials, rights, memory, read-only
-    │   ├── StoreUnsafe           a setting of the store could lose what was acknowledged
-    │   ├── StoreLostData         a decided epoch can't be applied: its chunks are gone
-    │   ├── DecisionLost          the store lost a decision that it had acknowledged
-    │   ├── RecordDamaged         a record of sparkonce's own is not as sparkonce writes it
-    │   ├── StagedDataMissing     chunks are gone before the decision; Spark replays the epoch
-    │   ├── BatchUnfinished       a batch without a name is decided, and has not taken effect whole
-    │   ├── RowRefused            the server refused a row after its epoch was decided
-    │   ├── ValueUnreadable       what is stored is no value of the type that it is read as
-    │   ├── SnapshotBroken        parts of one read saw different states of the store
-    │   └── UnreadLost            rows of a stream are gone before they were read
-    └── CommitRefused             applying this epoch could lose or double rows
-        ├── CheckpointReplaced    another query (a new checkpoint) writes to this sink
-        ├── SinkRenamed           this checkpoint writes under another sink id
-        ├── QueryRetired          this query was replaced by another, on purpose
-        ├── CheckpointDiverged    the same epoch number, but not the same epoch
-        ├── CheckpointUnreadable  Python on the driver can't read it, so can't compare
-        ├── CheckpointBehindSink  the sink has a later epoch than this checkpoint
-        ├── VersionBehindSink     the sink has a later version of this application
-        ├── BatchOvertaken        others decided after a batch that is not wholly applied
-        ├── DecisionDropped       an operator gave the epoch up while it was applied
-        ├── VersionTaken          the same txnAppId and txnVersion, of another query
-        ├── WrittenTwice          two writes of one batch, into one target, under one name
-        ├── SinkBehindCheckpoint  the sink lacks epochs that this checkpoint has committed
-        ├── ConcurrentDriver      a second driver runs the same checkpoint
-        └── StaleSkip             a task skipped an epoch that is not the decided one
-
 A message says what happened, why that matters and what to do. It is one line, whatever rows, keys
 and servers' answers are told in it; a terminal gets the three parts in lines of their own.
 """
@@ -50,43 +12,6 @@ import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
-
-__all__ = [
-    "BadRow",
-    "BatchOvertaken",
-    "BatchUnfinished",
-    "CheckpointBehindSink",
-    "CheckpointDiverged",
-    "CheckpointReplaced",
-    "CheckpointUnreadable",
-    "ChunkTooLarge",
-    "CommitRefused",
-    "ConcurrentDriver",
-    "DecisionDropped",
-    "DecisionLost",
-    "MissingExtra",
-    "OptionError",
-    "QueryRetired",
-    "RecordDamaged",
-    "RowRefused",
-    "SinkBehindCheckpoint",
-    "SinkRenamed",
-    "SnapshotBroken",
-    "SparkonceError",
-    "StagedDataMissing",
-    "StaleSkip",
-    "StoreError",
-    "StoreLostData",
-    "StoreRefused",
-    "StoreUnreachable",
-    "StoreUnsafe",
-    "UnreadLost",
-    "UnsupportedQuery",
-    "ValueUnreadable",
-    "VersionBehindSink",
-    "VersionTaken",
-    "WrittenTwice",
-]
 
 
 def in_one_line(text: str) -> str:
@@ -134,12 +59,8 @@ class SparkonceError(Exception):
 
     def to_json(self) -> dict[str, Any]:
         """Its type and its three parts."""
-        return {
-            "type": type(self).__name__,
-            "what": self.what,
-            "why": self.why,
-            "todo": self.todo,
-        }
+        parts = {"what": self.what, "why": self.why, "todo": self.todo}
+        return {"type": type(self).__name__, **parts}
 
 
 def _sentence(text: str) -> str:
@@ -306,12 +227,12 @@ FORM = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 @lru_cache(maxsize=1)
 def escape_log_messages() -> None:
     """Have messages escaped: they tell of names and values that others chose."""
-    logging.getLogger("sparkonce").addFilter(_in_one_line)
 
+    def escape(record: logging.LogRecord) -> bool:
+        record.msg, record.args = in_one_line(record.getMessage()), ()
+        return True
 
-def _in_one_line(record: logging.LogRecord) -> bool:
-    record.msg, record.args = in_one_line(record.getMessage()), ()
-    return True
+    logging.getLogger("sparkonce").addFilter(escape)
 
 
 @lru_cache(maxsize=1)

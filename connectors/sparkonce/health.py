@@ -54,11 +54,7 @@ def unfit(error: SparkonceError) -> Finding:
 
 
 def clock(server: float) -> Finding:
-    """Whether the clocks of the server and of this host agree.
-
-    Args:
-        server: its Unix time, in seconds.
-    """
+    """Whether the clocks of the server and of this host agree."""
     apart = server - time.time()
     if abs(apart) <= APART:
         return fit(f"Its clock and the one of this host agree within {APART:.0f} s")
@@ -70,14 +66,7 @@ def clock(server: float) -> Finding:
 
 
 def share(what: str, used: float, most: float, todo: str) -> Finding:
-    """Whether there is room; above 80% it is a risk.
-
-    Args:
-        what: is used, in words.
-        used: of it.
-        most: that there is.
-        todo: what makes room.
-    """
+    """Whether there is room; above 80% it is a risk."""
     said = f"{what}: {used / 1e6:,.0f} of {most / 1e6:,.0f} MB are used"
     if used <= 0.8 * most:
         return fit(said)

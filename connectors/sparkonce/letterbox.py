@@ -48,7 +48,7 @@ class StoredLetter:
         return asdict(self)
 
 
-class Kind(NamedTuple):
+class LetterKind(NamedTuple):
     """Letters of one sink for one kind of reason.
 
     Attributes:
@@ -71,16 +71,11 @@ class Letterbox(Protocol):
 
     name: str
 
-    def kinds(self) -> list[Kind]:
+    def kinds(self) -> list[LetterKind]:
         """What is in it, the most frequent first."""
 
     def read(self, sink: str | None, most: int) -> list[StoredLetter]:
-        """The oldest letters.
-
-        Args:
-            sink: whose; None for those of all.
-            most: how many.
-        """
+        """The oldest letters."""
 
     def drop(self, ids: Collection[str]) -> int:
         """Delete letters; how many of them were there."""
@@ -94,7 +89,7 @@ class KeepsLetters(Protocol):
         """Those that option ``deadLetter`` names, or that are found."""
 
 
-def kinds(letters: Iterable[tuple[str, str, str]]) -> list[Kind]:
+def kinds(letters: Iterable[tuple[str, str, str]]) -> list[LetterKind]:
     """The kinds of letters, the most frequent first.
 
     Args:
@@ -106,7 +101,7 @@ def kinds(letters: Iterable[tuple[str, str, str]]) -> list[Kind]:
         kind = sink, re.sub(VARIES, "...", reason)
         counts[kind] += 1
         last[kind] = max(last.get(kind, ""), at)
-    return [Kind(*kind, count, last[kind]) for kind, count in counts.most_common()]
+    return [LetterKind(*kind, count, last[kind]) for kind, count in counts.most_common()]
 
 
 def readable(
@@ -117,11 +112,7 @@ def readable(
 ) -> Iterator[T]:
     """What can be read of entries; a warning tells of the first that is passed over.
 
-    Args:
-        box: the name of the table, index or key.
-        entries: each with its id.
-        read: gives what is wanted of one, and raises one of `codec.UNREADABLE`.
-        look: how an operator looks at the entry of an id, and deletes it.
+    `read` raises one of `codec.UNREADABLE`; `look` says how an operator finds the entry of an id.
     """
     is_told = False
     for id_, entry in entries:
@@ -129,21 +120,18 @@ def readable(
             wanted = read(entry)
         except UNREADABLE:
             if not is_told:
-                log.warning("%s", _stranger(box, id_, look(id_)))
+                said = error_text(
+                    f"Entry {id_} of {box}, and perhaps others, is no letter and is passed over",
+                    why="something else has written it",
+                    todo=f"delete it, once it is looked at: {look(id_)}",
+                )
+                log.warning("%s", said)
             is_told = True
-            continue
-        yield wanted
+        else:
+            yield wanted
 
 
-def _stranger(box: str, id_: str, look: str) -> str:
-    return error_text(
-        f"Entry {id_} of {box}, and perhaps others, is no letter and is passed over",
-        why="something else has written it",
-        todo=f"delete it, once it is looked at: {look}",
-    )
-
-
-def armored(base64: str) -> tuple[str, ...]:
+def base64_columns(base64: str) -> tuple[str, ...]:
     """The names of a letter's columns that are kept in base64, from a JSON array."""
     names = json.loads(base64)
     require_kinds({"base64": names}, {"base64": tuple[str, ...]})
@@ -151,10 +139,6 @@ def armored(base64: str) -> tuple[str, ...]:
 
 
 def moment(millis: int) -> str:
-    """A moment as letters show it.
-
-    Args:
-        millis: Unix time in milliseconds.
-    """
+    """A moment as letters show it."""
     found = datetime.fromtimestamp(millis / 1000, timezone.utc)
     return found.isoformat(timespec="milliseconds")

@@ -25,58 +25,46 @@ from sparkonce.option_values import (
 from sparkonce.urls import redact_url, spelled
 
 MEANT = {
-    "url": (
-        *("host", "hostname", "hosts", "port", "server", "servers", "database", "dbname", "db"),
-        *("connection.url", "spark.redis.host", "spark.redis.port", "spark.redis.db", "dbnum"),
-        *("es.nodes", "es.port", "nodes", "ssl", "es.net.ssl", "spark.redis.ssl"),
-    ),
-    "user": ("username", "connection.user", "spark.redis.user", "es.net.http.auth.user"),
-    "password": (
-        *("pass", "auth", "connection.password", "spark.redis.auth"),
-        "es.net.http.auth.pass",
-    ),
-    "apiKey": ("es.net.http.header.authorization",),
-    "tlsCaFile": ("es.net.ssl.truststore.location", "trustcertificatekeystoreurl", "sslca"),
-    "dbtable": (
-        "table",
-        "table.include.list",
-        "table-name",
-        "tablename",
-        "table.name.format",
-        "path",
-    ),
-    "index": ("es.resource", "es.resource.write", "resource", "path"),
-    "key": (
-        *("key.column", "primarykey", "primary_key", "upsertkey", "upsertkeys"),
-        *("pk.fields", "mergekey", "es.mapping.id", "idfield", "table", "key.prefix"),
-    ),
-    "writeMode": ("mode", "savemode", "insert.mode", "es.write.operation", "operation"),
-    "createTable": ("auto.create", "createtableoptions", "createtablecolumntypes"),
-    "createIndex": ("es.index.auto.create",),
-    "routing": ("es.mapping.routing",),
-    "pipeline": ("es.ingest.pipeline",),
-    "versionColumn": ("es.mapping.version", "version.field"),
-    "chunkRows": (
-        *("batchsize", "batch.size", "batch_size", "iterator.grouping.size"),
-        *("max.pipeline.size", "es.batch.size.entries", "sink.buffer-flush.max-rows"),
-    ),
-    "timeout": ("querytimeout", "socket_timeout", "es.http.timeout", "connecttimeout"),
-    "maxRetries": (
-        "retries",
-        "sink.max-retries",
-        "max.retries",
-        "es.batch.write.retry.count",
-        "es.http.retries",
-    ),
-    "startingPosition": (
-        *("startingoffsets", "startingtimestamp", "snapshot.mode", "scan.startup.mode"),
-        "auto.offset.reset",
-    ),
-    "maxRowsPerBatch": ("maxoffsetspertrigger", "maxfilespertrigger", "max.batch.size"),
-    "streams": ("stream.keys", "stream", "stream.key"),
-    "onBadRow": ("errors.tolerance", "es.write.rest.error.handlers"),
-    "deadLetter": ("errors.deadletterqueue.topic.name", "deadletterqueue"),
-    "checkpointLocation": ("checkpoint", "checkpoint.location"),
+    option: names.split()
+    for option, names in {
+        "url": (
+            "host hostname hosts port server servers database dbname db connection.url "
+            "spark.redis.host spark.redis.port spark.redis.db dbnum es.nodes es.port nodes "
+            "ssl es.net.ssl spark.redis.ssl"
+        ),
+        "user": "username connection.user spark.redis.user es.net.http.auth.user",
+        "password": "pass auth connection.password spark.redis.auth es.net.http.auth.pass",
+        "apiKey": "es.net.http.header.authorization",
+        "tlsCaFile": "es.net.ssl.truststore.location trustcertificatekeystoreurl sslca",
+        "dbtable": "table table.include.list table-name tablename table.name.format path",
+        "index": "es.resource es.resource.write resource path",
+        "key": (
+            "key.column primarykey primary_key upsertkey upsertkeys pk.fields mergekey "
+            "es.mapping.id idfield table key.prefix"
+        ),
+        "writeMode": "mode savemode insert.mode es.write.operation operation",
+        "createTable": "auto.create createtableoptions createtablecolumntypes",
+        "createIndex": "es.index.auto.create",
+        "routing": "es.mapping.routing",
+        "pipeline": "es.ingest.pipeline",
+        "versionColumn": "es.mapping.version version.field",
+        "chunkRows": (
+            "batchsize batch.size batch_size iterator.grouping.size max.pipeline.size "
+            "es.batch.size.entries sink.buffer-flush.max-rows"
+        ),
+        "timeout": "querytimeout socket_timeout es.http.timeout connecttimeout",
+        "maxRetries": (
+            "retries sink.max-retries max.retries es.batch.write.retry.count es.http.retries"
+        ),
+        "startingPosition": (
+            "startingoffsets startingtimestamp snapshot.mode scan.startup.mode auto.offset.reset"
+        ),
+        "maxRowsPerBatch": "maxoffsetspertrigger maxfilespertrigger max.batch.size",
+        "streams": "stream.keys stream stream.key",
+        "onBadRow": "errors.tolerance es.write.rest.error.handlers",
+        "deadLetter": "errors.deadletterqueue.topic.name deadletterqueue",
+        "checkpointLocation": "checkpoint checkpoint.location",
+    }.items()
 }
 """By the option that is meant; a name may stand at several, of which a connector has one."""
 
@@ -103,12 +91,7 @@ NOTHING = {
 
 
 def known_elsewhere(name: str, known: Collection[str]) -> str:
-    """What to do instead of an option that others have; empty if none of them has it.
-
-    Args:
-        name: as it was given.
-        known: the options of the connector.
-    """
+    """What to do instead of an option that others have; empty if none of them has it."""
     given = name.casefold()
     for option, names in MEANT.items():
         if option in known and given in names:
@@ -244,36 +227,39 @@ SPARKS = ("queryname",)
 def parse(table: Iterable[Option], raw: Mapping[str, str], *, complete: bool = True) -> Options:
     """Read the options that a user gave.
 
-    Args:
-        table: all that there are.
-        raw: names, in any case, and texts.
-        complete: whether required ones must be there; not so to just connect.
+    Required ones must be there if it is to be `complete`; not so to just connect.
 
     Raises:
         OptionError: names are unknown, values can't be read, or required ones are missing; it
             tells of all of them.
     """
-    table = list(table)
-    by_name = {option.name.lower(): option for option in table}
     options = [*table]
+    by_name = {option.name.lower(): option for option in options}
     values: dict[str, Any] = {option.name: option.default for option in options}
-    problems: list[OptionError] = []
     strangers = [name for name in raw if name.lower() not in (*by_name, *SPARKS)]
-    problems += _unknown(strangers, [option.name for option in options])
+    problems = [*_unknown(strangers, [*values])]
     for name, text in raw.items():
         if option := by_name.get(name.lower()):
             try:
                 values[option.name] = _value(option, text)
             except OptionError as error:
                 problems.append(error)
-    given = {name.lower() for name in raw}
-    for option in options:
-        if complete and option.required and option.name.lower() not in given:
-            problems.append(_missing(option))
+    given = {name.lower() for name in raw} if complete else {*by_name}
+    needed = [option for name, option in by_name.items() if option.required and name not in given]
+    problems += map(_missing, needed)
+    if not problems and values.get("password") and values.get("passwordFile"):
+        raise OptionError(
+            "Options password and passwordFile contradict each other",
+            why="both give the password",
+            todo="leave one of them out",
+        )
     if not problems:
-        _one_password(values)
         return Options(values, frozenset(option.name for option in options if option.secret))
-    raise problems[0] if len(problems) == 1 else _all_of(problems)
+    if len(problems) == 1:
+        raise problems[0]
+    several = OptionError(f"{len(problems)} options are wrong")
+    several.problems = problems
+    raise several
 
 
 def password(options: Mapping[str, Any]) -> str | None:
@@ -334,18 +320,3 @@ def _missing(option: Option) -> OptionError:
         why="nothing can be done without it, and it has no default",
         todo=f'add .option("{option.name}", ...). Meaning: {option.meaning}',
     )
-
-
-def _all_of(problems: list[OptionError]) -> OptionError:
-    error = OptionError(f"{len(problems)} options are wrong")
-    error.problems = problems
-    return error
-
-
-def _one_password(values: Mapping[str, Any]) -> None:
-    if values.get("password") and values.get("passwordFile"):
-        raise OptionError(
-            "Options password and passwordFile contradict each other",
-            why="both give the password",
-            todo="leave one of them out",
-        )

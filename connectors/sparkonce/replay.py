@@ -68,11 +68,7 @@ def rows(
 def _require_names(
     row: str | None, kind: spark.StructType, lacking: Collection[str], without: Collection[str]
 ) -> str | None:
-    """The row, if its names are those of the schema: from_json makes null of one that is not there.
-
-    Raises:
-        OptionError: it has other columns or fields.
-    """
+    """The row, if its names are those of the schema, or from_json would make null of others."""
     try:
         value = json.loads(row or "null")
     except ValueError:  # for from_json to tell

@@ -18,7 +18,7 @@ from sparkonce.exactly_once.staging import ChunkSize, stage
 from sparkonce.options import Options
 from sparkonce.protocol import BadRowSplitter, Encoder, Plan, Receipt, Task
 from sparkonce.store import Connector, Overwriting, Store, load
-from sparkonce.values.rows import naming
+from sparkonce.values.rows import naming_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,11 +63,7 @@ class Sink:
         return Committer(self.store, self.plan, self.policy, self.patience)
 
     def write(self, task: Task, batches: Iterable[pa.RecordBatch]) -> Receipt:
-        """Stage the rows of one task.
-
-        Raises:
-            SparkonceError: they can't be written.
-        """
+        """Stage the rows of one task."""
         encode, began = self.encoder(self.plan), time.monotonic()
         receipt = stage(self.store, task, batches, encode, self.size, self.patience)
         return replace(receipt, shape=self.plan.shape, seconds=time.monotonic() - began)
@@ -78,11 +74,7 @@ def open_sink(
 ) -> Sink:
     """The sink for these options; a process keeps it, with its connection, for later epochs.
 
-    Args:
-        connector: ``module:Class``.
-        raw: options as Spark hands them over.
-        schema: of the rows.
-        overwrite: whether rows take the place of all that is in the target.
+    To `overwrite` is to have rows take the place of all that is in the target.
 
     Raises:
         OptionError: an option is wrong, or does not fit the schema.
@@ -107,7 +99,7 @@ def _open(path: str, raw: frozenset[tuple[str, str]], schema: bytes, overwrite: 
 
     def encoder(plan: Plan[Any]) -> Encoder | BadRowSplitter:
         made = connector.encoder(plan)
-        return made if sorts else naming(made, plan.key)
+        return made if sorts else naming_rows(made, plan.key)
 
     # Without offsets to compare, rows may be applied again: harmless where that is repeatable.
     unreadable = "warn" if plan.repeatable else "fail"

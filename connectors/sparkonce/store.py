@@ -227,11 +227,10 @@ def load(path: str) -> Connector:
         MissingExtra: its client library is not installed, or is of a release that does not fit.
     """
     module, _, name = path.partition(":")
-    needed = extra(path)
     try:
         connector: Connector = getattr(importlib.import_module(module), name)()
     except ImportError as error:
-        raise _misfit(needed, error) from None
+        raise _misfit(extra(path), error) from None
     return connector
 
 
@@ -257,7 +256,11 @@ def extra(path: str) -> str:
 
 def names() -> list[str]:
     """Those of the connectors that are installed."""
-    return sorted({extra(point.value) for point in entry_points(group=GROUP)})
+    return sorted(set(map(extra, _schemes().values())))
+
+
+def _schemes() -> dict[str, str]:
+    return {point.name: point.value for point in entry_points(group=GROUP)}
 
 
 def for_name(name: str) -> Connector:
@@ -266,7 +269,7 @@ def for_name(name: str) -> Connector:
     Raises:
         OptionError: no installed connector has that name.
     """
-    schemes = {point.name: point.value for point in entry_points(group=GROUP)}
+    schemes = _schemes()
     if name not in schemes:
         raise OptionError(
             f"No connector is named {name!r}",
@@ -283,8 +286,7 @@ def for_url(url: str) -> Connector:
         OptionError: no installed connector knows its scheme.
     """
     scheme, found, _ = spelled(url).removeprefix("jdbc:").partition("://")
-    scheme = scheme if found else ""
-    schemes = {point.name: point.value for point in entry_points(group=GROUP)}
+    scheme, schemes = scheme if found else "", _schemes()
     if scheme not in schemes:
         shown = scheme if re.fullmatch(r"[\w+.-]*", scheme) else "***"
         raise OptionError(

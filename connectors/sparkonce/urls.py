@@ -46,9 +46,7 @@ def require_server(url: str) -> None:
 def login(url: str, options: Mapping[str, Any]) -> tuple[str | None, str | None]:
     """Who comes: the user, and the password if the URL has it.
 
-    Args:
-        url: of one server.
-        options: of which ``user``, ``password`` and ``passwordFile`` may say it instead.
+    Options ``user``, ``password`` and ``passwordFile`` may say it instead.
 
     Raises:
         OptionError: URL and options both do.

@@ -18,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from pyspark_elasticsearch.target import aliases
 from sparkonce.errors import OptionError, StoreRefused, UnreadLost
-from sparkonce.feeds import Position
+from sparkonce.reading import Position
 
 ROWS = pa.schema([("n", pa.int64())])
 SIZE = 70

@@ -28,7 +28,7 @@ from pyspark.sql import SparkSession
 from pyspark_elasticsearch.connector import ElasticsearchConnector
 from sparkonce import options
 from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable, UnreadLost
-from sparkonce.feeds import Position
+from sparkonce.reading import Position
 
 
 @pytest.fixture(autouse=True)

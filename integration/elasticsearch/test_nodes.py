@@ -26,8 +26,7 @@ from pyspark_elasticsearch.follow.feed import ElasticsearchFeed
 from pyspark_elasticsearch.journal.log import ChunkPlace, StagedChunk
 from sparkonce import options
 from sparkonce.errors import BadRow, RowRefused, StoreUnreachable
-from sparkonce.feeds import Position
-from sparkonce.reading import Scan
+from sparkonce.reading import Position, Scan
 
 pytestmark = pytest.mark.slow
 

@@ -20,7 +20,7 @@ from pymysql.cursors import Cursor
 
 from pyspark_mysql.follow.feed import MySqlFeed
 from sparkonce.errors import StoreRefused, ValueUnreadable
-from sparkonce.feeds import Position
+from sparkonce.reading import Position
 
 Row = dict[str, Any]
 Told = tuple[Any, ...]

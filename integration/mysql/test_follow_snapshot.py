@@ -18,7 +18,7 @@ from pymysql.cursors import Cursor
 
 from pyspark_mysql.follow.feed import MySqlFeed
 from sparkonce.errors import StoreRefused, StoreUnsafe, UnreadLost
-from sparkonce.feeds import Position
+from sparkonce.reading import Position
 
 Row = tuple[Any, ...]
 Epoch = tuple[Position, Position]

@@ -29,7 +29,7 @@ from sparkonce.errors import (
     UnreadLost,
     UnsupportedQuery,
 )
-from sparkonce.feeds import Follower, Position
+from sparkonce.reading import Follower, Position
 
 
 @pytest.fixture(scope="module")

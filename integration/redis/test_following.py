@@ -30,7 +30,7 @@ from sparkonce.errors import (
     UnsupportedQuery,
     ValueUnreadable,
 )
-from sparkonce.feeds import BEGINNING, Follower, Position
+from sparkonce.reading import BEGINNING, Follower, Position
 
 
 @pytest.fixture(autouse=True)

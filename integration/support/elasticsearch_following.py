@@ -11,8 +11,7 @@ from elasticsearch import Elasticsearch
 from pyspark_elasticsearch.connector import ElasticsearchConnector
 from pyspark_elasticsearch.follow.feed import ElasticsearchFeed
 from sparkonce import options
-from sparkonce.feeds import Position
-from sparkonce.reading import Scan
+from sparkonce.reading import Position, Scan
 
 ROWS = pa.schema([("_id", pa.string()), ("_seq_no", pa.int64()), ("n", pa.int64())])
 ONE, SHARDS = {"number_of_replicas": 0}, {"number_of_replicas": 0, "number_of_shards": 3}

@@ -12,8 +12,7 @@ from pymysql.cursors import Cursor
 from pyspark_mysql.connector import MySqlConnector
 from pyspark_mysql.follow.feed import MySqlFeed
 from sparkonce import options
-from sparkonce.feeds import Position
-from sparkonce.reading import Scan
+from sparkonce.reading import Position, Scan
 
 LOGGED = ("--log-bin=b", "--server-id=1", "--binlog-format=ROW")
 GTIDS = {"mysql": ("--gtid-mode=ON", "--enforce-gtid-consistency=ON"), "mariadb": ()}

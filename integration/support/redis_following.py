@@ -9,8 +9,7 @@ import pyarrow as pa
 from pyspark_redis.connector import RedisConnector
 from pyspark_redis.follow.feed import RedisFeed
 from sparkonce import options
-from sparkonce.feeds import Position
-from sparkonce.reading import Scan
+from sparkonce.reading import Position, Scan
 
 ROWS = pa.schema([("_id", pa.string()), ("n", pa.int64())])
 

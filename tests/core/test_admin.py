@@ -66,11 +66,11 @@ def test_sinks_are_chosen_by_age_target_and_whether_they_decided(
     die_before(new, "publish", 0, ["a"])
     Query(world, id="decided", checkpoint="/c/decided").start().write(0, ["b"])
     found = {sink.name: sink for sink in admin.sinks()}
-    chosen = [name for name, one in found.items() if one.is_one_of(None, 0.0, undecided=True)]
+    chosen = [name for name, one in found.items() if one.matches(None, 0.0, undecided=True)]
     assert chosen == [new.name]
-    assert all(one.is_one_of(new.target, 0.0, undecided=False) for one in found.values())
-    assert not any(one.is_one_of("other", 0.0, undecided=False) for one in found.values())
-    assert not any(one.is_one_of(None, 60.0, undecided=False) for one in found.values())
+    assert all(one.matches(new.target, 0.0, undecided=False) for one in found.values())
+    assert not any(one.matches("other", 0.0, undecided=False) for one in found.values())
+    assert not any(one.matches(None, 60.0, undecided=False) for one in found.values())
 
 
 @pytest.mark.parametrize(

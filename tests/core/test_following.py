@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sparkonce.errors import UnsupportedQuery
-from sparkonce.feeds import BEGINNING, Follower, Offset, Position
+from sparkonce.reading import BEGINNING, Follower, Offset, Position
 
 
 class Numbers:

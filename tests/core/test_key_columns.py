@@ -15,7 +15,7 @@ from sparkonce import checks, options
 from sparkonce.errors import BadRow, OptionError
 from sparkonce.spark.types import arrow_schema
 from sparkonce.values import spark_types
-from sparkonce.values.rows import naming, shown
+from sparkonce.values.rows import describe_row, naming_rows
 
 CONNECTORS: dict[str, tuple[Any, dict[str, str]]] = {
     "redis": (RedisConnector(), {"key": "u:{name}"}),
@@ -68,12 +68,12 @@ def test_value_that_cannot_be_written_is_named_with_the_key_of_its_row() -> None
         {"a": list(range(1000)), "n": list(range(1000)), "k": ["x"] * 1000}
     )
     with pytest.raises(BadRow) as refused:
-        naming(encode, ["a", "k"])(rows)
+        naming_rows(encode, ["a", "k"])(rows)
     assert refused.value.what == (
         "A value can't be written: column 'n': no 777; the row: a=777, k='x'"
     )
     assert len(calls) < 25
-    naming(encode, ["a"])(rows.slice(0, 10))
+    naming_rows(encode, ["a"])(rows.slice(0, 10))
     assert calls[-1] == 10
 
 
@@ -87,6 +87,6 @@ def test_a_row_is_shown_with_texts_quoted_and_null_told_from_its_name() -> None:
         }
     )
     cut = f"long='{'x' * 40}...'"
-    assert shown(rows, 0) == f"a='None', n=null, l=[None, 'None'], {cut}"
-    assert shown(rows, 1) == f"a=null, n=1, l=null, {cut}"
-    assert shown(rows, 2) == rf"""a="it's\n\x1b[31m", n=2, l=[], {cut}"""
+    assert describe_row(rows, 0) == f"a='None', n=null, l=[None, 'None'], {cut}"
+    assert describe_row(rows, 1) == f"a=null, n=1, l=null, {cut}"
+    assert describe_row(rows, 2) == rf"""a="it's\n\x1b[31m", n=2, l=[], {cut}"""

@@ -99,13 +99,13 @@ SCHEMAS = [
 
 @pytest.mark.parametrize("ddl", SCHEMAS)
 def test_schema_is_shown_as_it_is_read(ddl: str) -> None:
-    assert spark_types.shown(spark_types.parse(ddl)) == ddl
+    assert spark_types.to_ddl(spark_types.parse(ddl)) == ddl
 
 
 def test_schema_is_read_as_spark_writes_it() -> None:
     given = "ID: INT NOT NULL COMMENT 'it''s', n NUMERIC, c CHAR(3), s STRUCT<a: STRING NOT NULL>"
     read = "ID int, n decimal(10,0), c string, s struct<a:string>"
-    assert spark_types.shown(spark_types.parse(given)) == read
+    assert spark_types.to_ddl(spark_types.parse(given)) == read
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sparkonce.spark.storage import spelling
+from sparkonce.spark.storage import canonical_location
 
 SPELLED = {
     "s3://bucket/a/b": [
@@ -32,16 +32,20 @@ SPELLED = {
     ("location", "one"), [(them, one) for one, all_ in SPELLED.items() for them in all_]
 )
 def test_each_place_has_one_spelling(location: str, one: str) -> None:
-    assert spelling(location) == one
+    assert canonical_location(location) == one
 
 
 def test_two_places_have_two_spellings() -> None:
-    assert len({spelling(one) for one in SPELLED}) == len(SPELLED)
-    assert spelling("s3a://bucket/a") != spelling("s3a://Bucket/a") != spelling("s3a://bucket/A")
+    assert len({canonical_location(one) for one in SPELLED}) == len(SPELLED)
+    assert (
+        canonical_location("s3a://bucket/a")
+        != canonical_location("s3a://Bucket/a")
+        != canonical_location("s3a://bucket/A")
+    )
 
 
 @given(st.text("s3a:/.bdfs@-", max_size=30))
 @example("a:/")
 @example("a://b/")
 def test_a_spelling_is_spelled_as_itself(location: str) -> None:
-    assert spelling(spelling(location)) == spelling(location)
+    assert canonical_location(canonical_location(location)) == canonical_location(location)

@@ -16,7 +16,7 @@ from sparkonce.protocol import Chunk, Receipt
 from sparkonce.store import Store
 from sparkonce.tck.simulation.actors import QUICK, Query
 from sparkonce.tck.simulation.faults import REPLY_LOST, REQUEST_LOST, Fault
-from sparkonce.values.rows import naming
+from sparkonce.values.rows import naming_rows
 
 ROOMY = 1 << 20
 
@@ -182,7 +182,7 @@ def test_a_value_that_has_no_form_in_the_store_is_a_bad_row(query: Query) -> Non
     def refuse(_: pa.RecordBatch) -> bytes:
         raise ValueError("timestamp out of range")
 
-    run, encoder = query.start(), naming(refuse, ["id"])
+    run, encoder = query.start(), naming_rows(refuse, ["id"])
     with pytest.raises(BadRow, match=r"timestamp out of range; the row: id='a'"):
         stage(query.store, run.task(0), [batch(["a"])], encoder, ChunkSize(9, ROOMY), QUICK)
     assert query.world.staged() == 0

@@ -21,7 +21,7 @@ def test_renewed_certificates_are_read_by_the_next_client(monkeypatch: pytest.Mo
         return ssl.create_default_context()
 
     monkeypatch.setattr(connections, "_processes", {})
-    monkeypatch.setattr("pyspark_elasticsearch.server.client.connections.context", context)
+    monkeypatch.setattr("pyspark_elasticsearch.server.client.connections.tls_context", context)
     raw = {"url": "https://localhost:1", "index": "orders"}
     lent = Cluster(options.parse(ElasticsearchConnector.options, raw))._lent
     for _ in range(2):

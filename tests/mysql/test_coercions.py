@@ -20,7 +20,7 @@ from pyspark_mysql.write.plan import TableRows
 from sparkonce import codec
 from sparkonce.change import Append, Upsert
 from sparkonce.errors import StoreRefused
-from sparkonce.values.rows import Unfit, naming, sorted_out
+from sparkonce.values.rows import Unfit, naming_rows, separate_bad_rows
 
 STR, INT = pa.string(), pa.int64()
 DETAIL = TableRows(
@@ -37,7 +37,7 @@ def unfit(
     encoder = ChunkEncoder(replace(detail, checked=CheckedColumns.of(detail, [column])))
     columns = [pa.array(range(len(values)), pa.int32()), pa.array(values, kind)]
     rows = pa.record_batch(columns, ["id", "v"])
-    bad = sorted_out(rows, encoder._texts)[1]
+    bad = separate_bad_rows(rows, encoder._texts)[1]
     return sorted(one.row.column("id")[0].as_py() for one in bad)
 
 
@@ -143,7 +143,7 @@ def test_the_error_names_the_first_row_by_its_key() -> None:
     with pytest.raises(
         Exception, match=r"row with id=7 can't be stored: column 'v' can't be 'ab '"
     ):
-        naming(ChunkEncoder(detail), ["id"])(rows)
+        naming_rows(ChunkEncoder(detail), ["id"])(rows)
 
 
 def test_a_chunk_says_which_columns_hold_a_null() -> None:

@@ -8,7 +8,13 @@ import pytest
 
 from sparkonce.errors import CheckpointUnreadable, UnsupportedQuery
 from sparkonce.exactly_once.offsets import Offsets
-from sparkonce.spark.checkpoint import Checkpoint, View, local, require_planned, require_readable
+from sparkonce.spark.checkpoint import (
+    Checkpoint,
+    View,
+    local_path,
+    require_planned,
+    require_readable,
+)
 from sparkonce.spark.storage import Unreadable
 
 QUERY = "5f1c9c1e-8d3a-4a4e-9c1d-0123456789ab"
@@ -71,7 +77,7 @@ def test_a_mount_is_read_for_the_place_that_it_shows(
 
 @pytest.mark.parametrize("location", ["dbfs:/Volumes/main/a", "dbfs:///Volumes/main//a/"])
 def test_a_volume_is_read_under_its_own_path(location: str) -> None:
-    assert local(location) == Path("/Volumes/main/a")
+    assert local_path(location) == Path("/Volumes/main/a")
 
 
 # -- what is there, what is not there, and what nobody can tell

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sparkonce.spark.session import CHECKPOINTS, Session
+from sparkonce.spark.session import CHECKPOINTS, SparkSettings
 from sparkonce.spark.storage import without_refresh
 
 
@@ -21,7 +21,7 @@ from sparkonce.spark.storage import without_refresh
 def test_a_checkpoint_lies_where_spark_puts_it(
     conf: str | None, option: str | None, name: str | None, place: str | None
 ) -> None:
-    session = Session.seen_by({CHECKPOINTS: conf}.get, "4.3.0")
+    session = SparkSettings.seen_by({CHECKPOINTS: conf}.get, "4.3.0")
     assert session.place(option, name) == place
 
 

@@ -22,8 +22,8 @@ from sparkonce.exactly_once.offsets import Offsets
 from sparkonce.options import COMMON, parse
 from sparkonce.spark import storage
 from sparkonce.spark.checkpoint import Checkpoint
-from sparkonce.spark.session import Session
-from sparkonce.spark.storage import Settings, Unreadable, given, s3_arguments
+from sparkonce.spark.session import SparkSettings
+from sparkonce.spark.storage import Settings, Unreadable, s3_arguments, storage_options
 
 PLACE = "s3a://bucket/orders"
 KEY, TOKEN = "wJalrXUtnFEMI", "hunter2hunter2"
@@ -124,8 +124,8 @@ def test_the_option_is_json_or_a_file_that_holds_it(text: str, tmp_path: Path) -
     file = tmp_path / "storage.json"
     file.write_text(text)
     assert parse(COMMON, {"checkpointStorageOptions": text})["checkpointStorageOptions"] == text
-    assert given(text) == given(str(file)) == text
-    assert given(None) == ""
+    assert storage_options(text) == storage_options(str(file)) == text
+    assert storage_options(None) == ""
 
 
 def test_json_that_is_no_object_is_refused_without_being_shown() -> None:
@@ -140,7 +140,7 @@ def test_json_that_is_no_object_is_refused_without_being_shown() -> None:
 def test_keys_that_are_taken_for_a_file_are_not_shown(text: str) -> None:
     option = parse(COMMON, {"checkpointStorageOptions": text})["checkpointStorageOptions"]
     with pytest.raises(OptionError) as refused:
-        given(option)
+        storage_options(option)
     assert KEY not in "".join(traceback.format_exception(refused.value))
 
 
@@ -155,7 +155,7 @@ def test_a_file_without_json_is_refused_without_being_shown(
     if held is not None:
         file.write_bytes(held.encode("latin-1"))
     with pytest.raises(OptionError) as refused:
-        given(str(file))
+        storage_options(str(file))
     assert why in refused.value.why
     assert KEY not in "".join(traceback.format_exception(refused.value))
 
@@ -165,7 +165,7 @@ def test_a_file_without_json_is_refused_without_being_shown(
 
 def test_no_key_is_in_a_text_of_what_travels_from_a_task_to_the_driver() -> None:
     conf = {"spark.hadoop.fs.s3a.secret.key": KEY, "spark.hadoop.fs.s3a.session.token": TOKEN}
-    session = pickle.loads(pickle.dumps(Session().reaching(PLACE, conf.get)))
+    session = pickle.loads(pickle.dumps(SparkSettings().reaching(PLACE, conf.get)))
     assert dict(session.storage.s3a) == {"secret.key": KEY, "session.token": TOKEN}
     shown = repr(session) + repr(Checkpoint(PLACE, session.storage))
     assert KEY not in shown

@@ -21,9 +21,8 @@ from pyspark_elasticsearch.server import reads
 from pyspark_elasticsearch.server.client import Cluster
 from pyspark_elasticsearch.target.aliases import of_sink
 from sparkonce.errors import SnapshotBroken, StoreError, StoreRefused, StoreUnreachable, UnreadLost
-from sparkonce.feeds import STARTS, Position
 from sparkonce.options import Options
-from sparkonce.reading import Scan
+from sparkonce.reading import STARTS, Position, Scan
 
 log = logging.getLogger("sparkonce")
 
@@ -41,7 +40,7 @@ class ShardSplit:
 
 
 class ElasticsearchFeed:
-    """See `sparkonce.feeds.Feed`."""
+    """See `sparkonce.reading.Feed`."""
 
     unit, of = "changes", "indices of Elasticsearch"
 

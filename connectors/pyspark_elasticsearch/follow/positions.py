@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from pyspark_elasticsearch.follow.shards import Indices, Shard
 from sparkonce.errors import UnreadLost
-from sparkonce.feeds import Position
+from sparkonce.reading import Position
 
 NOTHING = -1  # the number before a shard's first one
 WITHOUT_FAILING = "failOnDataLoss=false goes on"

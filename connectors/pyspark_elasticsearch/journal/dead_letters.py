@@ -13,7 +13,7 @@ from pyspark_elasticsearch.server import bulk, reads
 from pyspark_elasticsearch.server.client import Cluster, path
 from pyspark_elasticsearch.server.failures import FailureKind, classify, of_answer
 from sparkonce.codec import require_kinds
-from sparkonce.letterbox import Kind, StoredLetter, kinds, moment, readable
+from sparkonce.letterbox import LetterKind, StoredLetter, kinds, moment, readable
 from sparkonce.values.letters import Letter
 
 WRITING, READING = "writing dead letters", "reading dead letters"
@@ -121,7 +121,7 @@ class LetterBox:
     def __init__(self, cluster: Cluster, index: str) -> None:
         self.cluster, self.name = cluster, index
 
-    def kinds(self) -> list[Kind]:
+    def kinds(self) -> list[LetterKind]:
         """See `Letterbox.kinds`."""
         return kinds(self._readable(self._hits(None, ["sink", "reason", "at"]), _kind))
 

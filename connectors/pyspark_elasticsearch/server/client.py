@@ -14,7 +14,7 @@ from urllib3.exceptions import ConnectTimeoutError
 
 from pyspark_elasticsearch.server import address, failures
 from sparkonce import checks, connections
-from sparkonce.connections import Lent, shared
+from sparkonce.connections import SharedClient, shared
 from sparkonce.errors import StoreUnreachable
 from sparkonce.options import password
 
@@ -124,10 +124,10 @@ class Cluster:
         self.timeout = float(options["timeout"])
         self.parallelism = int(options.get("parallelism", 1))
         checks.refuse(_contradictions(options, self.address))
-        connections.require_there(connections.given(options))
+        connections.require_files(connections.tls_files(options))
 
     @property
-    def _lent(self) -> Lent[elasticsearch.Elasticsearch]:
+    def _lent(self) -> SharedClient[elasticsearch.Elasticsearch]:
         """The client of this process, with today's password: files of secrets are rotated."""
         identity: dict[str, Any] = {}
         if self.options["apiKey"]:
@@ -135,14 +135,14 @@ class Cluster:
         elif self.address.user:
             secret = self.address.password or password(self.options)
             identity = {"basic_auth": (self.address.user, secret or "")}
-        named = *identity.items(), *connections.given(self.options).items()
+        named = *identity.items(), *connections.tls_files(self.options).items()
         key = (self.address.hosts, *named, self.timeout, self.parallelism, self.reader)
-        return shared(key, lambda: Lent(lambda: self._connected(identity)))
+        return shared(key, lambda: SharedClient(lambda: self._connected(identity)))
 
     def _connected(self, identity: Mapping[str, Any]) -> elasticsearch.Elasticsearch:
-        files = connections.given(self.options)  # read anew: files are renewed
+        files = connections.tls_files(self.options)  # read anew: files are renewed
         trusted: dict[str, Any] = (
-            {"ssl_context": connections.context(files)} if self.address.tls else {}
+            {"ssl_context": connections.tls_context(files)} if self.address.tls else {}
         )
         return elasticsearch.Elasticsearch(
             list(self.address.hosts),
@@ -215,7 +215,7 @@ def _not_elasticsearch(what: str) -> StoreUnreachable:
 def _contradictions(
     options: Mapping[str, Any], at: address.Address
 ) -> Iterator[checks.Contradiction]:
-    for name in connections.given(options):
+    for name in connections.tls_files(options):
         yield (
             not at.tls,
             f"Options url=http:// and {name} contradict each other",

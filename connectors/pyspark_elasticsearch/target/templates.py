@@ -21,7 +21,7 @@ from pyspark_elasticsearch.server.client import Cluster, path
 from pyspark_elasticsearch.target.pipelines import DEFAULT, FINAL
 from sparkonce.checks import column
 from sparkonce.errors import BadRow, OptionError
-from sparkonce.values.rows import shown
+from sparkonce.values.rows import describe_row
 from sparkonce.values.spark_types import spark_type
 from sparkonce.values.text import to_text
 
@@ -113,7 +113,7 @@ def _refuse_row(rows: pa.RecordBatch, wrong: Any, why: str, made: Any = None) ->
         row = pc.index(wrong, True).as_py()
         why = why if made is None else why.format(made[row].as_py())
         raise BadRow(
-            f"A row has no index: {why}; the row: {shown(rows, row)}",
+            f"A row has no index: {why}; the row: {describe_row(rows, row)}",
             why="option index is made from its columns",
             todo="filter such rows out, or mend the column before the sink, for example"
             " lower(country)",

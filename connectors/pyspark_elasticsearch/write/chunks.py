@@ -26,8 +26,9 @@ from sparkonce.change import split_operations
 from sparkonce.exactly_once.bad_rows import reasons
 from sparkonce.protocol import Reasons
 from sparkonce.values import from_json, letters
+from sparkonce.values.json_text import all_bytes
 from sparkonce.values.letters import Letter
-from sparkonce.values.rows import all_bytes, sorted_out
+from sparkonce.values.rows import separate_bad_rows
 
 # The marks: no JSON text has these control characters in it raw.
 VERSION_MARK = "\x01"  # the version of the chunk
@@ -140,7 +141,7 @@ class ChunkEncoder:
 
     def split(self, rows: pa.RecordBatch) -> tuple[bytes, Reasons]:
         """See `BadRowSplitter.split`."""
-        fit, bad = sorted_out(rows, lambda part: (part, self._lines(part)))
+        fit, bad = separate_bad_rows(rows, lambda part: (part, self._lines(part)))
         schema = self.documents.arrow if bad else pa.schema([])
         aside = [letters.of_row(one.reason, one.row, schema, self.documents.key) for one in bad]
         if len(fit) == 1:

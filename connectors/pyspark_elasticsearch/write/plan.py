@@ -54,7 +54,7 @@ def plan(options: Options, schema: pa.Schema) -> Plan[Documents]:
         pipeline=options["pipeline"],
         alias=options["visibleAlias"],
         aside=options["onBadRow"] == "deadLetter",
-        schema=spark_types.shown(schema),
+        schema=spark_types.to_ddl(schema),
         create=lookup.definition(stored, own_field) if options["createIndex"] else None,
     )
     return Plan(

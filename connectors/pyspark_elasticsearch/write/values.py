@@ -11,7 +11,7 @@ from pyarrow import types
 
 from sparkonce.errors import BadRow
 from sparkonce.values import json_text
-from sparkonce.values.rows import null_key, percent_encoded, shown
+from sparkonce.values.rows import describe_row, null_key, percent_encoded
 from sparkonce.values.text import to_json, to_text
 
 LONGEST = 512  # bytes that the server takes for an id
@@ -40,7 +40,7 @@ def ids(rows: pa.RecordBatch, key: Sequence[str]) -> Any:
         row = pc.index(wrong, True).as_py()
         raise BadRow(
             f"The key {','.join(key)!r} of a row has {lengths[row].as_py()} bytes;"
-            f" the row: {shown(rows, row)}",
+            f" the row: {describe_row(rows, row)}",
             why=f"an id in Elasticsearch has from 1 to {LONGEST}",
             todo="use a digest as the key, for example sha2(name, 256)",
         )

@@ -37,9 +37,8 @@ from pyspark_mysql.follow.table import FollowedTable, followed, warn
 from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.failures import number, translated
 from sparkonce.errors import StoreRefused
-from sparkonce.feeds import STARTS, Position
 from sparkonce.options import Options
-from sparkonce.reading import Scan
+from sparkonce.reading import STARTS, Position, Scan
 
 log = logging.getLogger("sparkonce")
 
@@ -70,7 +69,7 @@ class EmptyScan:
 
 
 class MySqlFeed:
-    """See `sparkonce.feeds.Feed`."""
+    """See `sparkonce.reading.Feed`."""
 
     unit = "transactions"
 

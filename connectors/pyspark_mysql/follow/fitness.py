@@ -18,7 +18,7 @@ from pyspark_mysql.read.one_state import end_of_log
 from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.connection import LiveConnection
 from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable, UnreadLost
-from sparkonce.feeds import STARTS
+from sparkonce.reading import STARTS
 
 log = logging.getLogger("sparkonce")
 

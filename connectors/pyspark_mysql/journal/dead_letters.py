@@ -15,7 +15,7 @@ from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.failures import translated
 from pyspark_mysql.server.literals import identifier, placeholders
 from sparkonce.exactly_once.bad_rows import MaxBadRows
-from sparkonce.letterbox import VARIES, Kind, StoredLetter, armored, readable
+from sparkonce.letterbox import VARIES, LetterKind, StoredLetter, base64_columns, readable
 from sparkonce.protocol import Manifest
 from sparkonce.values.letters import Letter
 
@@ -96,7 +96,7 @@ class LetterBox:
         # The client puts values in place of %s.
         self.table = self.quoted.replace("%", "%%")
 
-    def kinds(self) -> list[Kind]:
+    def kinds(self) -> list[LetterKind]:
         """See `Letterbox.kinds`."""
         found = self._read(
             "SELECT BINARY sink AS whose, REGEXP_REPLACE(reason, %s, '...') AS kind,"
@@ -104,7 +104,9 @@ class LetterBox:
             " GROUP BY whose, kind ORDER BY letters DESC",
             VARIES,
         )
-        return [Kind(bytes(sink).decode(), kind, int(n), last) for sink, kind, n, last in found]
+        return [
+            LetterKind(bytes(sink).decode(), kind, int(n), last) for sink, kind, n, last in found
+        ]
 
     def read(self, sink: str | None, most: int) -> list[StoredLetter]:
         """See `Letterbox.read`."""
@@ -139,4 +141,4 @@ class LetterBox:
 
 def _letter(row: tuple[Any, ...]) -> StoredLetter:
     id_, *others, base64 = row
-    return StoredLetter(*(str(id_), *others, armored(base64)))
+    return StoredLetter(*(str(id_), *others, base64_columns(base64)))

@@ -152,7 +152,7 @@ def wire_form(column: ResultColumn, kind: pa.DataType) -> WireForm:
     quoted = f"""'"', REPLACE(CONVERT({number} USING utf8mb4), '"', '""'), '"'"""
     if types.is_binary(kind) and (is_bytes or types.is_string(natural)):
         found = name if is_bytes else f"CONVERT({name} USING utf8mb4)"
-        return WireForm(name, f"""'"', HEX({found}), '"'""", pa.binary(), text.decoded)
+        return WireForm(name, f"""'"', HEX({found}), '"'""", pa.binary(), text.from_hex)
     if types.is_string(kind) and not is_bytes:
         return WireForm(name, quoted, kind, lambda texts: texts)
     if types.is_nested(kind) and types.is_string(natural):

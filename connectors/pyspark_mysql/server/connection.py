@@ -293,7 +293,7 @@ def tls_context(options: Mapping[str, Any], address: Address) -> ssl.SSLContext 
     Raises:
         OptionError: options contradict each other, or a file is not there.
     """
-    given = connections.given(options)
+    given = connections.tls_files(options)
     mode = options["tlsMode"] or ("off" if address.local and not given else "verify")
     if mode == "off":
         if given:
@@ -303,8 +303,8 @@ def tls_context(options: Mapping[str, Any], address: Address) -> ssl.SSLContext 
                 todo="leave one of them out",
             )
         return None
-    connections.require_there(given)
-    return connections.context(given, verify=mode == "verify")
+    connections.require_files(given)
+    return connections.tls_context(given, verify=mode == "verify")
 
 
 def _greet(live: LiveConnection, database: str, timeout: float) -> None:

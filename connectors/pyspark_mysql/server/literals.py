@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from sparkonce.values import text
+from sparkonce.values.json_text import all_bytes
 from sparkonce.values.text import to_json, to_text
 
 Array = Any
@@ -84,12 +85,12 @@ def _text(column: Array) -> Array:
         data.cast(pa.string())
     except pa.ArrowInvalid:
         raise ValueError("a string is not valid UTF-8") from None
-    joined = text.joined(data)
+    joined = bytes(all_bytes(data))
     quoted = _quoted(pc.replace_substring(data, b"'", b"''") if b"'" in joined else data)
     if b"\\" not in joined:
         return quoted
     escaped = pc.match_substring(data, b"\\")
-    return pc.if_else(escaped, _wrapped(text.encoded(data), HEX_TEXT, b"'"), quoted)
+    return pc.if_else(escaped, _wrapped(text.to_hex(data), HEX_TEXT, b"'"), quoted)
 
 
 def _float(column: Array) -> Array:
@@ -123,7 +124,7 @@ _WRITERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[Array], Array]], 
     (lambda kind: types.is_string(kind) or types.is_large_string(kind), _text),
     (
         lambda kind: types.is_binary(kind) or types.is_large_binary(kind),
-        lambda data: _wrapped(text.encoded(data.cast(pa.binary())), b"X'", b"'"),
+        lambda data: _wrapped(text.to_hex(data.cast(pa.binary())), b"X'", b"'"),
     ),
     # An instant in UTC, which is the zone of every session; or the wall clock as it is.
     (types.is_timestamp, lambda times: _quoted(to_text(times.view(pa.timestamp("us"))))),

@@ -21,12 +21,13 @@ import pyarrow.compute as pc
 
 from pyspark_mysql.server.literals import LITERAL, literals
 from pyspark_mysql.write.plan import TableRows
-from sparkonce.change import Doing, split_operations
+from sparkonce.change import RowOperations, split_operations
 from sparkonce.exactly_once.bad_rows import reasons
 from sparkonce.protocol import Reasons
 from sparkonce.values import letters, spark_types
+from sparkonce.values.json_text import all_bytes
 from sparkonce.values.letters import Letter
-from sparkonce.values.rows import Unfit, all_bytes, null_key, sorted_out
+from sparkonce.values.rows import Unfit, null_key, separate_bad_rows
 
 Array = Any
 HEAD = struct.Struct("<II")
@@ -63,7 +64,7 @@ class ChunkEncoder:
 
     def split(self, rows: pa.RecordBatch) -> tuple[bytes, Reasons]:
         """See `BadRowSplitter.split`."""
-        texts, bad = sorted_out(rows, self._texts, self.key)
+        texts, bad = separate_bad_rows(rows, self._texts, self.key)
         about = [letters.of_row(one.reason, one.row, self.schema, self.key) for one in bad]
         whole = pa.concat_arrays(texts or [pa.array([], pa.binary())])
         return self._packed(rows, whole, about), reasons(bad)
@@ -89,7 +90,7 @@ class ChunkEncoder:
         pieces = [piece for column in columns for piece in (COMMA, column)]
         return pc.binary_join_element_wise(OPENING, *pieces[1:], CLOSING, NOTHING)
 
-    def _literals(self, column: Array, name: str, doing: Doing) -> Array:
+    def _literals(self, column: Array, name: str, doing: RowOperations) -> Array:
         # An increment of null adds nothing, and a row that is new begins at 0.
         if name in self.zero_for_null:
             column = pc.fill_null(column, pa.scalar(0, pa.int8()).cast(column.type))

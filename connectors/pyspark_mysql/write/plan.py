@@ -141,7 +141,7 @@ def plan(options: Options, schema: pa.Schema) -> Plan[TableRows]:
         columns=written,
         kinds={name: kinds[name] for name in written},
         aside=options["onBadRow"] == "deadLetter",
-        schema=spark_types.shown(schema),
+        schema=spark_types.to_ddl(schema),
     )
     return Plan(
         target=rows.target,

@@ -16,9 +16,8 @@ from pyspark_redis.read.servers import Servers
 from pyspark_redis.read.wire import Wire, command, good, is_other_type, opened
 from pyspark_redis.server.failures import no_stream, translated
 from sparkonce.errors import UnreadLost
-from sparkonce.feeds import STARTS, Position
 from sparkonce.options import Options
-from sparkonce.reading import Scan
+from sparkonce.reading import STARTS, Position, Scan
 
 log = logging.getLogger("sparkonce")
 
@@ -40,7 +39,7 @@ class EntryRange:
 
 
 class RedisFeed:
-    """See `sparkonce.feeds.Feed`."""
+    """See `sparkonce.reading.Feed`."""
 
     unit, of = "rows", "streams of Redis"
 

@@ -14,7 +14,7 @@ from pyspark_redis.journal import scripts
 from pyspark_redis.journal.journal import text
 from pyspark_redis.server.failures import GOES_ON, other_type
 from pyspark_redis.server.session import RedisSession
-from sparkonce.letterbox import Kind, StoredLetter, armored, kinds, moment, readable
+from sparkonce.letterbox import LetterKind, StoredLetter, base64_columns, kinds, moment, readable
 from sparkonce.protocol import Manifest
 
 PAGE = 500  # letters that one answer holds
@@ -78,7 +78,7 @@ class Box:
     def __init__(self, session: RedisSession, name: str) -> None:
         self.session, self.name, self.key = session, name, session.key("letters", name)
 
-    def kinds(self) -> list[Kind]:
+    def kinds(self) -> list[LetterKind]:
         """See `Letterbox.kinds`."""
         return kinds((one.sink, one.reason, one.at) for one in self._all(PAGE))
 
@@ -120,6 +120,6 @@ def _letter(entry: tuple[bytes, dict[bytes, bytes]]) -> StoredLetter:
         at=moment(int(id_.partition("-")[0])),
         epoch=int(fields["epoch"]),
         partition=int(fields["partition"]),
-        base64=armored(fields["base64"]),
+        base64=base64_columns(fields["base64"]),
         **{name: fields[name] for name in ("sink", "target", "reason", "key", "row")},
     )

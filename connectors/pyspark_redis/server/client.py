@@ -137,14 +137,14 @@ def _client(url: str, settings: Mapping[str, Any]) -> redis.Redis:
 
 
 def _tls(url: str, options: Mapping[str, Any]) -> dict[str, str]:
-    given = connections.given(options)
+    given = connections.tls_files(options)
     if given and not url.startswith("rediss://"):
         raise OptionError(
             f"Options url=redis:// and {next(iter(given))} contradict each other",
             why="redis:// speaks no TLS",
             todo="write rediss:// in option url",
         )
-    connections.require_there(given)
+    connections.require_files(given)
     return {TLS[option]: path for option, path in given.items()}
 
 

@@ -29,8 +29,8 @@ import pyarrow.compute as pc
 from pyspark_redis.server.nodes import SLOTS, slot_of, tags
 from pyspark_redis.write.detail import JOINED, PlanDetail
 from sparkonce.values import from_json, letters
+from sparkonce.values.json_text import all_bytes
 from sparkonce.values.letters import Letter
-from sparkonce.values.rows import all_bytes
 
 SEGMENTS = 24  # of a chunk: their borders are those of 1, 2, 3, 4, 6, 8 or 12 primaries alike
 

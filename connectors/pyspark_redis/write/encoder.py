@@ -22,7 +22,7 @@ from sparkonce.exactly_once.bad_rows import reasons
 from sparkonce.protocol import Reasons
 from sparkonce.values import letters
 from sparkonce.values.letters import Letter
-from sparkonce.values.rows import null_key, shown, shown_value, sorted_out
+from sparkonce.values.rows import describe_row, describe_value, null_key, separate_bad_rows
 
 WHOLE = 2**53  # up to it a double, which a score is, holds every whole number
 LATEST = 10**15  # milliseconds beyond which the server may refuse an expiry
@@ -46,7 +46,7 @@ class ChunkEncoder:
 
     def split(self, rows: pa.RecordBatch) -> tuple[bytes, Reasons]:
         """See `BadRowSplitter.split`."""
-        fit, bad = sorted_out(rows, self._texts)
+        fit, bad = separate_bad_rows(rows, self._texts)
         named, schema = self.key.columns, self.detail.arrow
         aside = [letters.of_row(one.reason, one.row, schema, named) for one in bad]
         texts = [pa.concat_arrays(parts) for parts in zip(*fit, strict=True)]
@@ -184,8 +184,8 @@ def _require_all(
     if pc.all(good).as_py() is False:  # of no rows it is null
         row = pc.index(good, False).as_py()
         raise BadRow(
-            f"Column {name!r} holds {shown_value(rows.column(name)[row])}{said}; the row:"
-            f" {shown(rows, row)}",
+            f"Column {name!r} holds {describe_value(rows.column(name)[row])}{said}; the row:"
+            f" {describe_row(rows, row)}",
             why=why,
             todo=todo,
         )

@@ -72,7 +72,7 @@ class Model:
             joined=not self.most and len(fields) > 1,
             length=options["maxLength"],
             dead_letter=options["deadLetter"] or "",
-            schema=spark_types.shown(schema) if options["deadLetter"] else "",
+            schema=spark_types.to_ddl(schema) if options["deadLetter"] else "",
             lanes=is_cluster(options["url"]),
         )
         return _planned(detail, f"{self.name}:{key.name}")

@@ -17,7 +17,7 @@ from sparkonce.errors import BadRow, SparkonceError, error_text
 from sparkonce.protocol import Applied, Manifest, Reasons, Receipt
 
 if TYPE_CHECKING:
-    from sparkonce.values.rows import Bad
+    from sparkonce.values.rows import RejectedRow
 
 log = logging.getLogger("sparkonce")
 
@@ -98,7 +98,7 @@ class Count:
         )
 
 
-def reasons(bad: Iterable[Bad]) -> Reasons:
+def reasons(bad: Iterable[RejectedRow]) -> Reasons:
     """Why these rows can't be stored."""
     count = Count()
     for one in bad:

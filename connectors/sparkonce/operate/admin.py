@@ -71,9 +71,7 @@ class SinkStatus:
 
     def is_old_tombstone(self, age: float) -> bool:
         """Whether the sink was forgotten, and nobody has asked for it for `age` seconds."""
-        ledger = self.ledger
-        forgotten = ledger is not None and ledger.owner.forgotten and not self.staged
-        return ledger is not None and forgotten and time.time() - ledger.updated >= age
+        return self._is_idle(age) and self.ledger is not None and self.ledger.owner.forgotten
 
     def is_leftover(self, age: float) -> bool:
         """Whether nobody needs what is here, and nothing was left for `age` seconds.
@@ -82,16 +80,16 @@ class SinkStatus:
         """
         ledger = self.ledger
         unneeded = ledger is not None and (ledger.may_go or ledger.is_done_with)
-        alone = unneeded and not self.staged
-        return ledger is not None and alone and time.time() - ledger.updated >= age
+        return self._is_idle(age) and unneeded
 
-    def is_one_of(self, target: str | None, age: float, *, undecided: bool) -> bool:
+    def _is_idle(self, age: float) -> bool:
+        ledger = self.ledger
+        return ledger is not None and not self.staged and time.time() - ledger.updated >= age
+
+    def matches(self, target: str | None, age: float, *, undecided: bool) -> bool:
         """Whether it writes to this target, was last written `age` s ago, and has decided nothing.
 
-        Args:
-            target: None for any.
-            age: in seconds.
-            undecided: whether it must have decided nothing.
+        No target means any.
         """
         ledger = self.ledger
         if ledger is None:
@@ -271,7 +269,11 @@ class Admin:
         """The tombstone in place of a ledger; None if that has moved."""
         name = ledger.name
         if ledger.decision.manifest is not None:
-            raise _unfinished(name)
+            raise SparkonceError(
+                f"Sink {name!r} has an epoch that is decided and not yet applied",
+                why="forgetting it now would lose the rest of that epoch",
+                todo="run sparkonce recover first",
+            )
         tombstone = ledger.moved(
             owner=replace(ledger.owner.retire(), forgotten=True),
             totals=replace(ledger.totals, unstored=0, history=""),
@@ -347,14 +349,6 @@ def _holds(sink: str, name: str, claim: Record) -> bool:
         return holder_of(claim, name) == sink
     except RecordDamaged:
         return False
-
-
-def _unfinished(name: str) -> SparkonceError:
-    return SparkonceError(
-        f"Sink {name!r} has an epoch that is decided and not yet applied",
-        why="forgetting it now would lose the rest of that epoch",
-        todo="run sparkonce recover first",
-    )
 
 
 def ago(moment: float) -> str:

@@ -13,7 +13,7 @@ import click
 from sparkonce import option_values as values
 from sparkonce import options
 from sparkonce.errors import OptionError, SparkonceError, escape_log_messages, in_one_line
-from sparkonce.exactly_once.ledger import Ledger
+from sparkonce.exactly_once.totals import Totals
 from sparkonce.operate.admin import Admin, SinkStatus, ago
 from sparkonce.option_values import suggestion
 from sparkonce.options import Option
@@ -26,11 +26,11 @@ STYLE = re.compile(r"(\x1b\[(?:0|1|31|32|33)m)")
 def say(line: str, *, err: bool = False) -> None:
     """Print a line; each character that a terminal does not show is escaped.
 
-    Args:
-        line: may have styles of this package.
-        err: whether it goes to standard error.
+    A line may have styles of this package.
     """
-    click.echo(_tame(line), err=err)
+    parts = enumerate(STYLE.split(line))
+    shown = "".join(part if at % 2 else in_one_line(part) for at, part in parts)
+    click.echo(shown, err=err)
 
 
 def page(text: str) -> None:
@@ -40,23 +40,13 @@ def page(text: str) -> None:
 
 
 def confirm(question: str, *, err: bool) -> None:
-    """Ask, and end the command unless the answer is yes.
-
-    Args:
-        question: to be asked.
-        err: whether it goes to standard error.
-    """
+    """Ask, and end the command unless the answer is yes."""
     click.confirm(in_one_line(question), abort=True, err=err)
 
 
 def exactly(text: str) -> None:
     """Print a text for a file or another program: to the byte."""
     click.echo(text, nl=False)
-
-
-def _tame(line: str) -> str:
-    parts = STYLE.split(line)
-    return "".join(part if at % 2 else in_one_line(part) for at, part in enumerate(parts))
 
 
 Command = Callable[..., None]
@@ -185,9 +175,7 @@ PAGE = 40
 def listed(sinks: Sequence[SinkStatus], *, every: bool = False) -> str:
     """What is known of several sinks, on one page.
 
-    Args:
-        sinks: as they were found.
-        every: whether all of them are shown, where they need more than a page.
+    Where they need more than a page, only `every` shows all of them.
     """
     if len(sinks) <= FEW:
         return "\n".join(map(described, sinks))
@@ -218,11 +206,8 @@ def _line(sink: SinkStatus) -> tuple[str, ...]:
     if ledger is None:
         return in_one_line(sink.name), "", "", "", "", str(chunks or ""), _state(sink), ""
     written = str(ledger.decision.epoch) if ledger.decision.epoch >= 0 else "", ago(ledger.updated)
-    counts = (
-        f"{ledger.totals.rows:,}",
-        f"{ledger.totals.aside:,}" if ledger.totals.aside else "",
-        str(chunks or ""),
-    )
+    aside = f"{ledger.totals.aside:,}" if ledger.totals.aside else ""
+    counts = f"{ledger.totals.rows:,}", aside, str(chunks or "")
     return in_one_line(sink.name), *written, *counts, _state(sink), in_one_line(ledger.target)
 
 
@@ -250,19 +235,15 @@ def described(sink: SinkStatus) -> str:
             "rows": f"{ledger.totals.rows:,} in {ledger.totals.epochs:,} epochs",
         }
         if ledger.totals.aside:
-            lines["dead letters"] = _aside(ledger)
+            lines["dead letters"] = _aside(ledger.totals)
     lines["staged"] = f"{chunks} chunks of {len(sink.staged)} attempts" if chunks else "nothing"
     body = "\n".join(f"  {name:<13}{in_one_line(value)}" for name, value in lines.items())
     return f"{click.style(in_one_line(sink.name), bold=True)}\n{body}\n"
 
 
-def _aside(ledger: Ledger) -> str:
-    said = f"{ledger.totals.aside:,} rows"
-    return (
-        f"{said}, none stored since {ledger.totals.unstored:,} of them"
-        if ledger.totals.unstored
-        else said
-    )
+def _aside(totals: Totals) -> str:
+    since = f", none stored since {totals.unstored:,} of them" if totals.unstored else ""
+    return f"{totals.aside:,} rows{since}"
 
 
 def page_of_options(
@@ -270,10 +251,7 @@ def page_of_options(
 ) -> str:
     """The page of a connector's options, in Markdown.
 
-    Args:
-        name: of the format.
-        table: of writes.
-        sources: of ``spark.read`` and ``spark.readStream``, where it has them.
+    `sources` are the options of ``spark.read`` and ``spark.readStream``.
     """
     rows = [
         f'# Options of format("{name}")',
@@ -292,10 +270,8 @@ def _rows(table: Iterable[Option]) -> Iterator[str]:
     yield "option | default | meaning"
     yield "---|---|---"
     for option in table:
-        default = "required" if option.required else _shown(option.default)
+        given = option.default
+        shown = json.dumps(given) if isinstance(given, (bool, dict)) else given
+        default = "" if given is None else f"`{shown}`"
+        default = "required" if option.required else default
         yield f"`{option.name}` | {default} | {option.meaning}"
-
-
-def _shown(default: Any) -> str:
-    shown = json.dumps(default) if isinstance(default, (bool, dict)) else default
-    return "" if default is None else f"`{shown}`"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from sparkonce import __version__
-from sparkonce.operate import doctor, formats, letters, sinks, watching
+from sparkonce.operate import formats, letters, sinks, watching
 from sparkonce.operate.arguments import Commands
 
 
@@ -20,7 +20,7 @@ def main() -> None:
 
 for command in (
     *(sinks.status, sinks.recover, sinks.gc, sinks.forget, sinks.show_offsets),
-    *(letters.letters, doctor.doctor, watching.watch, watching.metrics),
+    *(letters.letters, sinks.doctor, watching.watch, watching.metrics),
     *(formats.check, formats.show_options, formats.ddl),
 ):
     main.add_command(command)

@@ -10,36 +10,24 @@ import pyarrow as pa
 
 from sparkonce import options
 from sparkonce.errors import OptionError, SparkonceError
-from sparkonce.feeds import Followable
 from sparkonce.operate.arguments import as_json, page, page_of_options, pair, say, with_options
 from sparkonce.options import Option
-from sparkonce.reading import Readable
+from sparkonce.reading import Followable, Readable
 from sparkonce.store import Connector, for_name
 from sparkonce.values import spark_types
 
 UNREADABLE = (
-    AssertionError,
-    AttributeError,
-    ImportError,
-    KeyError,
-    RecursionError,
-    TypeError,
-    ValueError,
+    *(AssertionError, AttributeError, ImportError, KeyError, RecursionError),
+    *(TypeError, ValueError),
 )
 """What Spark raises for JSON that is no schema."""
 
 
-def checkup(connector: Connector, raw: Mapping[str, str], schema: str | None) -> Iterator[str]:
+def _checkup(connector: Connector, raw: Mapping[str, str], schema: str | None) -> Iterator[str]:
     """Yield what was looked at and is fit, part by part; it does what the start of a query does.
 
-    Args:
-        connector: of the sink.
-        raw: options as a query gives them.
-        schema: of the query, as Spark's DDL or as the JSON of ``df.schema.json()``; None if only
-            options and server are to be looked at.
-
-    Raises:
-        SparkonceError: a query would be refused.
+    The schema is DDL or the JSON of ``df.schema.json()``; without it options and server are looked
+    at.
     """
     parsed = options.parse(connector.options, raw)
     yield f"options: all {len(raw)} are known, and can be read"
@@ -50,10 +38,8 @@ def checkup(connector: Connector, raw: Mapping[str, str], schema: str | None) ->
         yield f"schema: options and columns fit; {len(columns)} columns go to {plan.target}"
     connector.connect(parsed).check(plan)
     yield "server: it can be reached, and its settings and the connector's rights suffice"
-    if plan is not None:
-        yield f"target: {plan.target} takes such rows"
-    else:
-        yield "target: not looked at, as no --schema is given"
+    fits = f"{plan.target} takes such rows" if plan else "not looked at, as no --schema is given"
+    yield f"target: {fits}"
 
 
 def read_schema(text: str) -> pa.Schema:
@@ -136,7 +122,7 @@ def check(name: str, given: tuple[str, ...], schema: str | None, as_json: bool) 
     """
     done: list[str] = []
     try:
-        for said in checkup(for_name(name), dict(map(pair, given)), schema):
+        for said in _checkup(for_name(name), dict(map(pair, given)), schema):
             done.append(said)
             if not as_json:
                 say(said)

@@ -20,6 +20,7 @@ from sparkonce.letterbox import KeepsLetters, Letterbox
 from sparkonce.operate.admin import Admin
 from sparkonce.operate.arguments import as_json, confirm, over_store, page, say, yes
 from sparkonce.option_values import suggestion
+from sparkonce.spark.lost_offsets import sync_directory
 
 FILE_ROWS, BYTES_AT_ONCE = 500, 64 * 1024 * 1024
 """Letters, and bytes of rows, that are read at once and make one file."""
@@ -38,9 +39,6 @@ class Moved(NamedTuple):
 class LetterFolder:
     """A directory that the letters of one sink are moved into, while this command has its lock.
 
-    Args:
-        path: of the directory.
-
     Attributes:
         sink: whose letters it has; None if there are none.
     """
@@ -56,10 +54,7 @@ class LetterFolder:
     def take(self, box: Letterbox, sink: str, most: int) -> Iterator[Moved]:
         """Move letters here.
 
-        Args:
-            box: where they are.
-            sink: whose.
-            most: how many; others may come meanwhile.
+        At `most` so many: others may come meanwhile.
 
         Raises:
             SparkonceError: the directory has letters of another sink.
@@ -95,7 +90,7 @@ class LetterFolder:
             os.fsync(file.fileno())
         draft.rename(self.path / f"letters-{time.time_ns()}-{uuid4().hex[:8]}.json")
         for directory in (self.path, self.path.parent):
-            _sync(directory)
+            sync_directory(directory)
 
     def _lines(self) -> Iterator[str]:
         for path in self.path.glob("letters-*.json"):
@@ -104,12 +99,8 @@ class LetterFolder:
 
 
 @contextmanager
-def letter_folder(path: Path) -> Iterator[LetterFolder]:
-    """A directory for letters; it is made.
-
-    Raises:
-        SparkonceError: another command moves letters into it, or it can't be written.
-    """
+def _letter_folder(path: Path) -> Iterator[LetterFolder]:
+    """A directory for letters; it is made."""
     import fcntl  # which Windows has not
 
     try:
@@ -133,14 +124,6 @@ def letter_folder(path: Path) -> Iterator[LetterFolder]:
         ) from None
 
 
-def _sync(directory: Path) -> None:
-    opened = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
-
-
 def _digest(letter: dict[str, object]) -> bytes:
     """What tells letters apart.
 
@@ -156,6 +139,8 @@ SHOWN = 20
 
 AT_ONCE = 500
 """Letters that are deleted at once."""
+
+LISTED = "name one of those that sparkonce letters lists"
 
 
 @click.command()
@@ -227,7 +212,7 @@ def _box(admin: Admin, place: str) -> Letterbox:
         raise OptionError(
             f"No dead letters are in {place!r}",
             why=f"they are in {', '.join(boxes) or 'no place of this store'}",
-            todo=suggestion(place, list(boxes)) or "name one of those that sparkonce letters lists",
+            todo=suggestion(place, list(boxes)) or LISTED,
         )
     return boxes.get(place) or named[0]
 
@@ -247,8 +232,7 @@ def _require_sink(admin: Admin, box: Letterbox, counts: Counter[str], sink: str)
         raise OptionError(
             f"No sink is named {sink!r}",
             why=f"it has no letters in {box.name}, and no ledger",
-            todo=suggestion(sink, sorted(sinks))
-            or "name one of those that sparkonce letters lists",
+            todo=suggestion(sink, sorted(sinks)) or LISTED,
         )
 
 
@@ -281,7 +265,7 @@ def _move(box: Letterbox, counts: Counter[str], how: dict[str, Any]) -> None:
     sink = how["sink"] or _only(counts)
     total, moved, known = counts[sink], 0, 0
     _confirm(f"Move {total:,} letters of {box.name} into {how['move']}?", total, how)
-    with letter_folder(how["move"]) as folder:
+    with _letter_folder(how["move"]) as folder:
         for some in folder.take(box, sink, total) if sink else ():
             moved, known = moved + some.new, known + some.known
             if not how["as_json"]:
@@ -294,11 +278,7 @@ def _move(box: Letterbox, counts: Counter[str], how: dict[str, Any]) -> None:
 
 
 def _only(counts: Counter[str]) -> str:
-    """The sink of all letters; empty if there are none.
-
-    Raises:
-        UsageError: there are several.
-    """
+    """The sink of all letters; empty if there are none."""
     if len(counts) > 1:
         raise click.UsageError(f"Name one by --sink: {', '.join(sorted(counts))}.")
     return next(iter(counts), "")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+import time
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import click
@@ -12,10 +14,12 @@ from rich.progress import Progress
 
 from sparkonce.errors import SparkonceError
 from sparkonce.exactly_once.ledger import Ledger
-from sparkonce.operate.admin import Admin, SinkStatus
+from sparkonce.health import Examined, Finding, Level, fit, risk, unfit
+from sparkonce.operate.admin import GRACE, Admin, SinkStatus, ago
 from sparkonce.operate.arguments import (
     as_json,
     confirm,
+    counted,
     exactly,
     known,
     listed,
@@ -199,7 +203,7 @@ def _chosen(
     found = [known(admin, name) for name in sinks] if sinks else admin.sinks()
     if age or target or undecided:
         least = seconds(age, "--older-than") if age else 0.0
-        found = [one for one in found if one.is_one_of(target, least, undecided=undecided)]
+        found = [one for one in found if one.matches(target, least, undecided=undecided)]
     return [one.name for one in found]
 
 
@@ -244,3 +248,70 @@ def _recovered(
             # The other sinks are recovered all the same; the command then exits with 1.
             told["error"] = str(error)
         return {**told, "applied": int(progress.tasks[bar].completed)}
+
+
+PATIENCE = 300.0
+"""Seconds for which a decided epoch may be on its way."""
+
+SIGNS = {Level.FIT: ("ok", "green"), Level.RISK: ("risk", "yellow"), Level.UNFIT: ("no", "red")}
+
+
+@click.command()
+@over_store
+@as_json
+def doctor(admin: Admin, as_json: bool) -> None:
+    """Look for what endangers the guarantee: rights, versions, settings, clock, space, sinks.
+
+    It exits with 1 if a query would be refused.
+    """
+    found = []
+    for one in _findings(admin):
+        found.append(one)
+        if not as_json:
+            sign, colour = SIGNS[one.level]
+            say(f"{click.style(f'{sign:<5}', fg=colour)}{one}")
+    if as_json:
+        told = [{**one._asdict(), "level": one.level.value} for one in found]
+        page(json.dumps(told, indent=2))
+    if any(one.level is Level.UNFIT for one in found):
+        raise click.exceptions.Exit(1)
+
+
+def _findings(admin: Admin) -> Iterator[Finding]:
+    """What is found, one after the other; nothing more where a query would be refused."""
+    try:
+        if isinstance(admin.store, Examined):
+            yield from admin.store.examine()
+        yield from _findings_of(admin.sinks())
+    except SparkonceError as error:
+        yield unfit(error)
+
+
+def _findings_of(sinks: Iterable[SinkStatus]) -> Iterator[Finding]:
+    """What the ledgers and the log say."""
+    count = 0
+    for sink in sinks:
+        count += 1
+        ledger = sink.ledger
+        decided_at = ledger.decision.decided_at if ledger is not None else 0.0
+        if ledger is not None and sink.is_unfinished and time.time() - decided_at > PATIENCE:
+            yield risk(
+                f"Epoch {ledger.decision.epoch} of {sink.name} was decided {ago(decided_at)}, and"
+                " is not finished",
+                "its query has ended, or is refused a row",
+                "start the query again, or run sparkonce recover URL",
+            )
+        if ledger is not None and ledger.totals.unstored:
+            yield risk(
+                f"The last {ledger.totals.unstored:,} rows of {sink.name} all became dead letters",
+                "the target may be broken, and refuse good rows, too",
+                "look at the reasons: sparkonce letters URL",
+            )
+        if over := sink.leftovers(GRACE):
+            size = sum(staged.bytes for staged in over)
+            yield risk(
+                f"{len(over)} attempts of {sink.name} are left over, {size:,} bytes",
+                "nothing will ever take them; they only need room",
+                "run sparkonce gc URL",
+            )
+    yield fit(counted(count, "sink"))

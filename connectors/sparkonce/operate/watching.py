@@ -44,65 +44,63 @@ class Figure(NamedTuple):
     counts: bool = False
 
 
-def _age(ledger: Ledger) -> float:
-    return max(0.0, time.time() - ledger.decision.decided_at)
-
-
-def _decided(value: Callable[[Ledger], float | None]) -> Value:
+def _of_ledger(
+    name: str, about: str, value: Callable[[Ledger], float | None], *, counts: bool = False
+) -> Figure:
     """Of a sink that has decided something."""
-    return lambda sink: value(sink.ledger) if sink.ledger and sink.ledger.totals.epochs else None
+
+    def of(sink: SinkStatus) -> float | None:
+        return value(sink.ledger) if sink.ledger and sink.ledger.totals.epochs else None
+
+    return Figure(f"sparkonce_{name}", about, of, counts)
 
 
-def _paced(value: Callable[[Pace], float]) -> Value:
+def _of_pace(name: str, about: str, value: Callable[[Pace], float]) -> Figure:
     """Of a sink whose last epoch has left its pace."""
-    return lambda sink: value(sink.ledger.pace) if sink.ledger and sink.ledger.pace else None
+
+    def of(sink: SinkStatus) -> float | None:
+        return value(sink.ledger.pace) if sink.ledger and sink.ledger.pace else None
+
+    return Figure(f"sparkonce_last_epoch_{name}", about, of)
+
+
+def _age(ledger: Ledger) -> float | None:
+    # A batch knows no checkpoint, and nobody waits for its next one.
+    return max(0.0, time.time() - ledger.decision.decided_at) if ledger.owner.checkpoint else None
 
 
 FIGURES = (
-    Figure("sparkonce_epoch", "Last decided epoch.", _decided(lambda one: one.decision.epoch)),
-    Figure(
-        "sparkonce_epoch_age_seconds",
-        "Time since the last decision, of a stream.",
-        # A batch knows no checkpoint, and nobody waits for its next one.
-        _decided(lambda one: _age(one) if one.owner.checkpoint else None),
-    ),
-    Figure(
-        "sparkonce_epoch_unfinished",
+    _of_ledger("epoch", "Last decided epoch.", lambda one: one.decision.epoch),
+    _of_ledger("epoch_age_seconds", "Time since the last decision, of a stream.", _age),
+    _of_ledger(
+        "epoch_unfinished",
         "1 while an epoch is decided and not finished, else 0.",
-        _decided(lambda one: one.decision.manifest is not None),
+        lambda one: one.decision.manifest is not None,
     ),
-    Figure(
-        "sparkonce_epochs", "Decided epochs.", _decided(lambda one: one.totals.epochs), counts=True
-    ),
-    Figure("sparkonce_rows", "Decided rows.", _decided(lambda one: one.totals.rows), counts=True),
-    Figure(
-        "sparkonce_dead_letters",
+    _of_ledger("epochs", "Decided epochs.", lambda one: one.totals.epochs, counts=True),
+    _of_ledger("rows", "Decided rows.", lambda one: one.totals.rows, counts=True),
+    _of_ledger(
+        "dead_letters",
         "Rows among them that were put aside.",
-        _decided(lambda one: one.totals.aside),
+        lambda one: one.totals.aside,
         counts=True,
     ),
-    Figure(
-        "sparkonce_unstored_rows",
+    _of_ledger(
+        "unstored_rows",
         "Rows that were put aside since the last one that was stored.",
-        _decided(lambda one: one.totals.unstored),
+        lambda one: one.totals.unstored,
     ),
-    Figure("sparkonce_last_epoch_rows", "Its rows.", _paced(lambda one: one.rows)),
-    Figure("sparkonce_last_epoch_bytes", "Bytes of its chunks.", _paced(lambda one: one.bytes)),
-    Figure("sparkonce_last_epoch_chunks", "Its chunks.", _paced(lambda one: one.chunks)),
-    Figure(
-        "sparkonce_last_epoch_stage_seconds",
-        "Time that its longest task took.",
-        _paced(lambda one: one.stage),
+    _of_pace("rows", "Its rows.", lambda one: one.rows),
+    _of_pace("bytes", "Bytes of its chunks.", lambda one: one.bytes),
+    _of_pace("chunks", "Its chunks.", lambda one: one.chunks),
+    _of_pace("stage_seconds", "Time that its longest task took.", lambda one: one.stage),
+    _of_pace(
+        "decide_seconds", "Time from the call of commit to its decision.", lambda one: one.decide
     ),
-    Figure(
-        "sparkonce_last_epoch_decide_seconds",
-        "Time from the call of commit to its decision.",
-        _paced(lambda one: one.decide),
-    ),
-    Figure(
-        "sparkonce_last_epoch_apply_seconds",
+    _of_pace(
+        "apply_seconds",
         "Time from its decision until all rows had taken effect.",
-        _paced(lambda one: one.apply),
+        lambda one: one.apply,
     ),
     Figure(
         "sparkonce_record_damaged",
@@ -110,11 +108,7 @@ FIGURES = (
         lambda sink: sink.damage is not None,
     ),
     Figure("sparkonce_staged_attempts", "Attempts in the log.", lambda sink: len(sink.staged)),
-    Figure(
-        "sparkonce_staged_bytes",
-        "Bytes of their chunks.",
-        lambda sink: sink.staged_bytes,
-    ),
+    Figure("sparkonce_staged_bytes", "Bytes of their chunks.", lambda sink: sink.staged_bytes),
     Figure(
         "sparkonce_leftover_attempts",
         "Attempts that sparkonce gc would drop.",
@@ -215,23 +209,15 @@ def _cells(sink: SinkStatus) -> tuple[str, ...]:
         return name, "", "", "", "", "", "", staged, "its first epoch"
     pace = ledger.pace
     took = f"{pace.stage + pace.decide + pace.apply:.2f} s" if pace else ""
-    done = (
-        f"{ledger.decision.epoch:,}",
-        ago(ledger.decision.decided_at),
-        f"{rate(ledger, time.time()):,.0f}",
-    )
+    speed = f"{rate(ledger, time.time()):,.0f}"
+    done = f"{ledger.decision.epoch:,}", ago(ledger.decision.decided_at), speed
     waits = "recover" if sink.is_unfinished else ""
     letters = f"{ledger.totals.aside:,}" if ledger.totals.aside else ""
     return name, *done, f"{ledger.totals.rows:,}", letters, took, staged, waits
 
 
 def rate(ledger: Ledger, now: float) -> float:
-    """Rows a second: of the last minute, or of the last two epochs if they are further apart.
-
-    Args:
-        ledger: of the sink.
-        now: Unix time in seconds.
-    """
+    """Rows a second: of the last minute, or of the last two epochs if they are further apart."""
     paces = ledger.totals.paces
     recent = [pace for pace in paces if now - pace.decided <= WINDOW]
     recent = recent if len(recent) > 1 else paces[-2:]
@@ -263,7 +249,7 @@ def metrics(admin: Admin, port: int | None, host: str) -> None:
             todo="pip install 'sparkonce[metrics]'",
         ) from None
     registry = CollectorRegistry()
-    registry.register(Ledgers(admin))  # type: ignore[arg-type]
+    registry.register(Ledgers(admin))
     if port is None:
         exactly(generate_latest(registry).decode())
         return

@@ -65,7 +65,7 @@ class Checkpoint:
 
         A local path does not name its host, which in a container is another one at each start.
         """
-        return storage.spelling(self._resolved(self.location)) if self.location else None
+        return storage.canonical_location(self._resolved(self.location)) if self.location else None
 
     def look(self, query_id: str, epoch: int) -> View:
         """Read what the driver of a query needs at an epoch."""
@@ -102,7 +102,7 @@ class Checkpoint:
     def _read(self, name: str) -> bytes | None:
         if not self.location:
             raise Unreadable("no option says where it lies")
-        home = local(self.location)
+        home = local_path(self.location)
         if home is None:
             return storage.read(self.location, name, self.settings)
         try:
@@ -116,7 +116,7 @@ class Checkpoint:
     @staticmethod
     def _resolved(location: str) -> str:
         # A name of DBFS is no path here: /dbfs, where it may be mounted, is only a spelling of it.
-        path = None if location.startswith("dbfs:") else local(location)
+        path = None if location.startswith("dbfs:") else local_path(location)
         return str(path.resolve()) if path else location
 
 
@@ -140,7 +140,7 @@ def require_seen(location: str | None, sink: str) -> None:
     Raises:
         CheckpointUnreadable: it is not there.
     """
-    if not location or local(location) is None:
+    if not location or local_path(location) is None:
         return
     try:
         owner, trouble = Checkpoint(location).query_id(), NOWHERE
@@ -162,11 +162,6 @@ def _refusal(sink: str, location: str | None, trouble: str) -> CheckpointUnreada
 
 def require_planned(view: View, epoch: int, place: str | None) -> None:
     """Refuse an epoch that is committed before Spark has written down what it reads.
-
-    Args:
-        view: of its checkpoint.
-        epoch: that is committed.
-        place: of the checkpoint.
 
     Raises:
         UnsupportedQuery: the checkpoint can be read, and lacks the epoch's offsets.
@@ -197,9 +192,9 @@ def _warn(sink: str, location: str | None, trouble: str) -> None:
 
 
 def _unreadable(sink: str, location: str | None, trouble: str) -> str:
+    place = storage.canonical_location(location) if location else "not given as an option"
     return (
-        f"Sink {sink!r}: its checkpoint ({storage.spelling(location or 'not given as an option')})"
-        f" can't be read by Python on the driver: {trouble}"
+        f"Sink {sink!r}: its checkpoint ({place}) can't be read by Python on the driver: {trouble}"
     )
 
 
@@ -207,10 +202,6 @@ def is_whole(text: bytes, lines: int = 2) -> bool:
     """Whether Spark can read a file of its offsets or commits, which a crash may have torn.
 
     Such a file is a version, and lines of JSON, or a dash, behind it.
-
-    Args:
-        text: what it holds.
-        lines: how many there must be.
     """
     version, *rest = text.decode(errors="replace").splitlines() or [""]
     if not re.fullmatch(r"v\d+", version) or len(rest) + 1 < lines:
@@ -231,14 +222,14 @@ def _parsed(text: str) -> Any:
         return None
 
 
-def local(location: str) -> Path | None:
+def local_path(location: str) -> Path | None:
     """The path of a checkpoint on this machine; None if it lies elsewhere."""
-    scheme, _, path = storage.split(location)
+    scheme, _, path = storage.split_location(location)
     if not scheme:
         return Path(location)
     if scheme == "file":
         return Path("/" + path.lstrip("/"))
-    spelled = storage.spelling(location)
+    spelled = storage.canonical_location(location)
     if scheme == "dbfs" and spelled.startswith(storage.VOLUMES):
         return Path(spelled)
     mount = Path(storage.MOUNT)

@@ -168,14 +168,9 @@ def errors_first() -> Iterator[None]:
     try:
         yield
     except SparkonceError as error:
-        if _is_worker():
+        spec = getattr(sys.modules["__main__"], "__spec__", None)
+        if spec is not None and spec.name.startswith("pyspark."):  # Spark's, of a source or task
             log.debug("%s", error, exc_info=error)
             os.environ[HIDE] = "1"
             error.separator = "\n"
         raise
-
-
-def _is_worker() -> bool:
-    """Whether Spark started this process, to run a data source or a task."""
-    spec = getattr(sys.modules["__main__"], "__spec__", None)
-    return spec is not None and spec.name.startswith("pyspark.")

@@ -12,9 +12,8 @@ import pyarrow as pa
 from sparkonce import errors
 from sparkonce.errors import OptionError, UnsupportedQuery
 from sparkonce.exactly_once.retry import Patience
-from sparkonce.feeds import STARTS, Feed, Followable, Follower, Offset
 from sparkonce.options import parse
-from sparkonce.reading import Scan
+from sparkonce.reading import STARTS, Feed, Followable, Follower, Offset, Scan
 from sparkonce.spark import features
 from sparkonce.spark.features import (
     AvailableNow,
@@ -23,7 +22,7 @@ from sparkonce.spark.features import (
     errors_first,
     require_arrow,
 )
-from sparkonce.spark.reader import Part, as_spark, require_same_columns, rows_of
+from sparkonce.spark.reader import ReadPartition, as_spark, require_same_columns, rows_of
 from sparkonce.spark.types import arrow_schema
 from sparkonce.store import extra, load
 
@@ -55,27 +54,18 @@ class FeedReader(StreamReader):
 
     @errors_first()
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """The splits of an epoch.
-
-        Raises:
-            SparkonceError: the store can't be read, rows are gone, or options don't fit.
-        """
+        """The splits of an epoch."""
         splits = self._patience.run(lambda: self._follower.between(start, end))
         log.debug("from %s to %s: %d splits", start, end, len(splits))
-        return [Part(split) for split in splits]
+        return [ReadPartition(split) for split in splits]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a split.
-
-        Raises:
-            SparkonceError: they can't be read, or are gone.
-        """
+        """The rows of a split."""
         return rows_of(partition, self._feed, arrow_schema(self.spark_schema))
 
     @cached_property
     def _follower(self) -> Follower:
-        feed, _ = self._feed()
-        return Follower(feed)
+        return Follower(self._feed()[0])
 
     @cached_property
     def _opened(self) -> tuple[Followable, Options]:
@@ -94,7 +84,7 @@ class FeedReader(StreamReader):
         return followable.feed(options, Scan(schema)), self._patience
 
 
-class LimitedFeedReader(FeedReader, AvailableNow):
+class _LimitedFeedReader(FeedReader, AvailableNow):
     """The same, where Spark tells where an epoch begins, and how many rows it may have."""
 
     @errors_first()
@@ -121,7 +111,7 @@ class LimitedFeedReader(FeedReader, AvailableNow):
         self._patience.run(self._follower.stop_at_what_is_there)
 
 
-class WholeFeedReader(FeedReader):
+class _WholeFeedReader(FeedReader):
     """The same for Spark before 4.2: an epoch has all there is."""
 
     @errors_first()
@@ -137,13 +127,12 @@ class WholeFeedReader(FeedReader):
                 " with 4.2. What to do: use a newer Spark, or leave the option out",
                 MOST,
             )
-        feed, _ = self._feed()
-        return Follower(feed)
+        return Follower(self._feed()[0])
 
 
 def reader(connector: str, raw: dict[str, str], schema: StructType) -> FeedReader:
     """What reads a stream of a schema, as this Spark calls it."""
-    kind = LimitedFeedReader if features.limits else WholeFeedReader
+    kind = _LimitedFeedReader if features.limits else _WholeFeedReader
     return kind(connector, raw, schema)
 
 
@@ -153,11 +142,7 @@ def is_stream(raw: Mapping[str, str]) -> bool:
 
 
 def inferred(connector: str, raw: dict[str, str]) -> StructType:
-    """The schema of the changes, or of those columns that an option names.
-
-    Raises:
-        SparkonceError: the store can't be read, or options don't fit.
-    """
+    """The schema of the changes, or of those columns that an option names."""
     followable, options = opened(connector, raw)
     return as_spark(lambda: followable.infer_feed(options), options)
 

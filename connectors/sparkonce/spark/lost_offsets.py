@@ -25,11 +25,6 @@ from sparkonce.spark.storage import Unreadable
 def decided(name: str, ledger: Ledger | None, kept: Mapping[int, Offsets]) -> Offsets:
     """The offsets of the last decided epoch of a sink.
 
-    Args:
-        name: of the sink.
-        ledger: of the sink.
-        kept: the offsets beside it, by epoch.
-
     Raises:
         SparkonceError: they are not kept.
     """
@@ -67,22 +62,24 @@ def restore(
     """
     offsets = decided(name, ledger, kept)
     assert ledger is not None  # noqa: S101 (decided() has looked)
-    home = _local(location, ledger)
-    if _owner(location) != ledger.owner.query_id:
+    home, epoch, query = _local(location, ledger), ledger.decision.epoch, ledger.owner.query_id
+    if _owner(location) != query:
         raise SparkonceError(
-            f"{location} is not the checkpoint of query {ledger.owner.query_id}",
+            f"{location} is not the checkpoint of query {query}",
             why="its file `metadata` names another query, is torn, or can't be read from here",
-            todo="name the folder of the checkpoint, which was"
-            f" {ledger.owner.checkpoint}; if a crash has"
-            f' torn the file, write {{"id":"{ledger.owner.query_id}"}} into it',
+            todo=f"name the folder of the checkpoint, which was {ledger.owner.checkpoint}; if a"
+            f' crash has torn the file, write {{"id":"{query}"}} into it',
         )
     # All is looked at before anything moves: a refusal leaves the checkpoint as it was.
-    torn = _torn(home, ledger.decision.epoch, offsets)
-    _require_not_gone_on(home, ledger.decision.epoch, torn)
-    _require_start(home, ledger.decision.epoch, kept, torn)
+    torn = _torn(home, epoch, offsets)
+    _require_not_gone_on(home, epoch, torn)
+    _require_start(home, epoch, kept, torn)
     _require_files_kept(home, offsets, ledger)
+    # What is kept is written anew, over what is there; the rest of what is torn is in the way.
+    mended = {home / "offsets" / str(number) for number in kept}
     try:
-        return _put_torn_aside(torn, kept) + _write(home, ledger.decision.epoch, kept, torn)
+        aside = [old for path in torn if path not in mended for old in _put_aside(path)]
+        return aside + _write(home, epoch, kept, torn)
     except OSError as error:
         raise SparkonceError(
             f"Offsets can't be written into {home}: {error.strerror}",
@@ -92,7 +89,7 @@ def restore(
 
 
 def _local(location: str, ledger: Ledger) -> Path:
-    home, epoch = checkpoint.local(location), ledger.decision.epoch
+    home, epoch = checkpoint.local_path(location), ledger.decision.epoch
     if home is None:
         raise SparkonceError(
             f"Offsets can't be put back into {location}",
@@ -164,8 +161,7 @@ def _require_files_kept(home: Path, offsets: Offsets, ledger: Ledger) -> None:
     Its offset is just a number of its own log, ``sources/<n>``.
     """
     for source, text in _sources(offsets):
-        offset = json.loads(text) if text.startswith("{") else {}
-        number = offset.get("logOffset")
+        number = json.loads(text).get("logOffset") if text.startswith("{") else None
         log = home / "sources" / source
         wrong = None if number is None else _what_is_wrong(log, number, ledger)
         if wrong:
@@ -205,13 +201,6 @@ def _numbers(log: Path) -> list[int]:
     return sorted(int(entry.name) for entry in log.glob("[0-9]*") if entry.name.isdigit())
 
 
-def _put_torn_aside(torn: Sequence[Path], kept: Mapping[int, Offsets]) -> list[Path]:
-    """What is kept is written anew, over what is there."""
-    mended = [str(epoch) for epoch in kept]
-    others = [p for p in torn if p.parent.name == "commits" or p.name not in mended]
-    return [aside for path in others for aside in _put_aside(path)]
-
-
 def _write(
     home: Path, newest: int, kept_offsets: Mapping[int, Offsets], torn: Sequence[Path]
 ) -> list[Path]:
@@ -233,12 +222,17 @@ def _write(
             os.fsync(file.fileno())
         os.replace(draft, path)
     # The names, too, must be on disk: a crash of the host took the files before.
-    folder = os.open(home / "offsets", os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_directory(home / "offsets")
     return kept
+
+
+def sync_directory(path: Path) -> None:
+    """Have the names in a directory on disk."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def _put_aside(path: Path) -> list[Path]:

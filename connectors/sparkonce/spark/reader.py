@@ -16,9 +16,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from sparkonce import checks, errors
 from sparkonce.errors import OptionError, UnsupportedQuery, ValueUnreadable
 from sparkonce.exactly_once.retry import Patience
-from sparkonce.feeds import STARTS
 from sparkonce.options import parse
 from sparkonce.reading import (
+    STARTS,
     Compare,
     Filter,
     Like,
@@ -64,10 +64,7 @@ def understood(filters: Iterable[Any]) -> Iterator[Filter]:
     Args:
         filters: Spark's. Each narrows rows, so that one which is left out widens what is read.
     """
-    for one in filters:
-        found = _understood(one)
-        if found is not None:
-            yield found
+    return (found for one in filters if (found := _understood(one)) is not None)
 
 
 def _understood(one: Any) -> Filter | None:
@@ -103,11 +100,11 @@ def _is_plain(value: Any) -> bool:
 log = logging.getLogger("sparkonce")
 
 
-class Part(InputPartition):
+class ReadPartition(InputPartition):
     """A split on its way to a task."""
 
 
-class Reader(SparkReader):
+class BatchReader(SparkReader):
     """Adapts Spark's two calls to the splits of a source, and their rows."""
 
     def __init__(self, connector: str, options: dict[str, str], schema: StructType) -> None:
@@ -120,22 +117,14 @@ class Reader(SparkReader):
 
     @errors_first()
     def partitions(self) -> Sequence[InputPartition]:
-        """The splits; one that is empty where there are no rows.
-
-        Raises:
-            SparkonceError: the store can't be read, or options don't fit.
-        """
+        """The splits; one that is empty where there are no rows."""
         source, patience = self._source()
         splits = patience.run(source.splits)
         log.info("%s is read in %d splits", self.connector.rpartition(":")[2], len(splits))
-        return [Part(split) for split in splits] or [Part(None)]
+        return [ReadPartition(split) for split in splits] or [ReadPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a split.
-
-        Raises:
-            SparkonceError: they can't be read.
-        """
+        """The rows of a split."""
         if partition.value is not None:
             yield from rows_of(partition, self._source, arrow_schema(self.spark_schema))
 
@@ -148,7 +137,7 @@ class Reader(SparkReader):
         return source, Patience(options["maxRetries"])
 
 
-class FilteringReader(Reader):
+class FilteringReader(BatchReader):
     """The same, that is told the conditions of a query."""
 
     @errors_first()
@@ -159,11 +148,7 @@ class FilteringReader(Reader):
 
 
 def inferred(connector: str, raw: dict[str, str]) -> StructType:
-    """The schema of what is there, or of those columns that an option names.
-
-    Raises:
-        SparkonceError: the store can't be read, or options don't fit.
-    """
+    """The schema of what is there, or of those columns that an option names."""
     readable, options = opened(connector, raw)
     return as_spark(lambda: readable.infer(options), options)
 
@@ -175,11 +160,10 @@ def as_spark(infer: Callable[[], pa.Schema], options: Options) -> StructType:
     if options["columns"]:
         names = [checks.column("columns", one, schema) for one in options["columns"]]
         schema = pa.schema([schema.field(name) for name in names])
-    found: StructType = from_arrow_schema(schema, prefer_timestamp_ntz=True)
-    return found
+    return from_arrow_schema(schema, prefer_timestamp_ntz=True)
 
 
-def reader(connector: str, raw: dict[str, str], schema: StructType) -> Reader:
+def reader(connector: str, raw: dict[str, str], schema: StructType) -> BatchReader:
     """What reads rows of a schema.
 
     Spark fails each read by one that takes filters, where ``filterPushdown`` is off.
@@ -193,7 +177,7 @@ def reader(connector: str, raw: dict[str, str], schema: StructType) -> Reader:
             " whatever else is read of the same DataFrame, and rows would be missing there"
             " (SPARK-58551). What to do: leave it out; MySQL and Elasticsearch have option query"
         )
-    return Reader(connector, raw, schema)
+    return BatchReader(connector, raw, schema)
 
 
 def opened(connector: str, raw: dict[str, str]) -> tuple[Readable, Options]:
@@ -231,11 +215,7 @@ def _require_none_of_streams(found: Readable, raw: Mapping[str, str]) -> None:
 def rows_of(
     partition: InputPartition, opened: Callable[[], tuple[Rows, Patience]], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a split, with the fields that Spark expects.
-
-    Raises:
-        SparkonceError: they can't be read.
-    """
+    """The rows of a split, with the fields that Spark expects."""
     with errors_first():
         source, patience = opened()
         for batch in _begun(source, partition.value, patience):
@@ -256,11 +236,7 @@ def _begun(source: Rows, split: Any, patience: Patience) -> Iterator[pa.RecordBa
 
 
 def _as_announced(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch with the fields that Spark expects, as it compares them.
-
-    Raises:
-        ValueUnreadable: a column that is never null has a null.
-    """
+    """A batch with the fields that Spark expects, as it compares them."""
     for column, field in zip(batch.columns, schema, strict=True):
         if _has_forbidden_null(column, field):
             raise ValueUnreadable(

@@ -68,7 +68,9 @@ def may_mix(setting: Callable[[str], str | None], release: str) -> str:
 
 def lacks_checksums() -> str:
     """`NONE_HERE` if this Spark has no such checksums, whatever is set; else empty."""
-    return "" if compares(_home() / "jars") else NONE_HERE
+    named, found = os.environ.get("SPARK_HOME"), find_spec("pyspark")
+    home = Path(named or (found and found.origin and Path(found.origin).parent) or ".")
+    return "" if compares(home / "jars") else NONE_HERE
 
 
 @lru_cache
@@ -80,30 +82,14 @@ def compares(jars: Path) -> bool:
     """
     cores = list(jars.glob("spark-core_*.jar"))
     try:
-        return not cores or any(map(_has_class, cores))
+        return not cores or any(CHECKSUM in ZipFile(jar).namelist() for jar in cores)
     except (OSError, BadZipFile):
         return True
 
 
-def _has_class(jar: Path) -> bool:
-    with ZipFile(jar) as packed:
-        return CHECKSUM in packed.namelist()
-
-
-def _home() -> Path:
-    named, found = os.environ.get("SPARK_HOME"), find_spec("pyspark")
-    return Path(named or (found and found.origin and Path(found.origin).parent) or ".")
-
-
 @lru_cache(maxsize=64)
 def warn_of_mixing(run_id: str, sink: str, setting: str) -> None:
-    """Say, once a run, what can't be guarded.
-
-    Args:
-        run_id: of the query.
-        sink: its name.
-        setting: see `may_mix`, or `NONE_HERE`.
-    """
+    """Say, once a run, what can't be guarded."""
     log.warning(
         error_text(
             f"Sink {sink!r}, run {run_id}: Spark may mix two computations of an epoch, with"
@@ -127,7 +113,7 @@ CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
 
 
 @dataclass(frozen=True)
-class Session:
+class SparkSettings:
     """Settings of the session in which a query was started.
 
     Attributes:
@@ -141,16 +127,11 @@ class Session:
     storage: Settings = field(default_factory=Settings)
 
     @classmethod
-    def seen_by(cls, setting: Callable[[str], str | None], release: str) -> Session:
-        """The session of a task.
-
-        Args:
-            setting: gives the value of a local property, None if it is not set.
-            release: of Spark.
-        """
+    def seen_by(cls, setting: Callable[[str], str | None], release: str) -> SparkSettings:
+        """The session of a task."""
         return cls(setting(CHECKPOINTS), may_mix(setting, release))
 
-    def reaching(self, location: str | None, setting: Callable[[str], str | None]) -> Session:
+    def reaching(self, location: str | None, setting: Callable[[str], str | None]) -> SparkSettings:
         """The same, with what its driver needs to read a checkpoint at this place."""
         return replace(self, storage=Settings.seen_by(setting, location))
 
@@ -159,9 +140,7 @@ class Session:
 
         A query without a name gets a folder of a random one, anew at each start.
 
-        Args:
-            option: ``checkpointLocation``, which the session's setting stands back behind.
-            query_name: as given to ``queryName``.
+        ``queryName`` names a folder where no option places the checkpoint.
         """
         if option or not (self.checkpoints and query_name):
             return option
@@ -178,7 +157,7 @@ class Context(Protocol):
         """What the thread knew that began the job."""
 
 
-class NoContext:
+class _NoContext:
     """That of an engine which gives none: Sail, which is not Spark, runs batches only."""
 
     def partitionId(self) -> int:  # noqa: N802
@@ -213,7 +192,7 @@ def task_context() -> Context:
     """The context of a task."""
     from pyspark import TaskContext
 
-    return TaskContext.get() or NoContext()
+    return TaskContext.get() or _NoContext()
 
 
 def epoch_context() -> Context:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from sparkonce.spark.feed_reader import FeedReader
-    from sparkonce.spark.reader import Reader
+    from sparkonce.spark.reader import BatchReader
     from sparkonce.spark.writer import BatchWriter, StreamWriter
 
 
@@ -56,11 +56,7 @@ class SinkSource(DataSource):
 
     @errors_first()
     def schema(self) -> StructType:
-        """See pyspark. Spark asks for it to read, where a user gives none, and not what for.
-
-        Raises:
-            SparkonceError: the store can't be read, or options don't fit.
-        """
+        """See pyspark. Spark asks for it to read, where a user gives none, and not what for."""
         require_arrow()
         _require_options(self.options, self.connector)
         from sparkonce.spark import feed_reader, reader
@@ -70,7 +66,7 @@ class SinkSource(DataSource):
         return found
 
     @errors_first()
-    def reader(self, schema: StructType) -> Reader:
+    def reader(self, schema: StructType) -> BatchReader:
         """See pyspark."""
         require_arrow()
         _require_options(self.options, self.connector)
@@ -86,11 +82,7 @@ class SinkSource(DataSource):
 
     @errors_first()
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
-        """See pyspark. Checks options, schema and server before any row is read.
-
-        Raises:
-            SparkonceError: whatever can be known now.
-        """
+        """See pyspark. Checks options, schema and server before any row is read."""
         require_arrow()
         _require_options(self.options, self.connector)
         from sparkonce.spark.types import arrow_schema
@@ -105,9 +97,6 @@ def _require_options(options: Mapping[str, str], connector: str) -> None:
 
     `schema` finds the table's properties among them, where Spark is about to make it. A read or a
     write of a table that is there has none at all, and Spark does not say what it is for.
-
-    Raises:
-        UnsupportedQuery: it is, or may be, one.
     """
     if options and "provider" not in options:
         return

@@ -34,7 +34,7 @@ VOLUMES = "/Volumes/"
 """Places of Databricks that have this local path also with ``dbfs:`` before them."""
 
 
-def split(location: str) -> tuple[str, str, str]:
+def split_location(location: str) -> tuple[str, str, str]:
     """The scheme, the authority and the path of a place; a plain path has neither of the first."""
     match = re.fullmatch(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(.*)", location, re.DOTALL)
     if match is None:
@@ -42,15 +42,15 @@ def split(location: str) -> tuple[str, str, str]:
     return match[1].lower(), match[2] or "", match[3]
 
 
-def spelling(location: str) -> str:
+def canonical_location(location: str) -> str:
     """The one spelling of a place of another file system; that of a local path as it is.
 
     As Hadoop reads it: doubled slashes, dots and a slash at the end say nothing.
     """
-    scheme, authority, path = split(location)
+    scheme, authority, path = split_location(location)
     if not scheme:
         mounted = location.startswith(f"{MOUNT}/")
-        return spelling(f"dbfs:{location[len(MOUNT) :]}") if mounted else location
+        return canonical_location(f"dbfs:{location[len(MOUNT) :]}") if mounted else location
     authority = re.sub(":[^@]*@", "@", authority)  # a password says nothing of the place
     named = SAME.get(scheme, scheme)
     slashes = f"//{authority}" if authority or (path.startswith("/") and named != "dbfs") else ""
@@ -68,9 +68,6 @@ def without_refresh(location: str | None) -> str | None:
     """The place that all checkpoints of a flow share; that of any other query as it is.
 
     A refresh that reads all rows again is so known as a checkpoint that another one replaces.
-
-    Args:
-        location: of a checkpoint, as `spelling` has it.
     """
     flow = FLOW.fullmatch(location or "")
     return flow[1] if flow else location
@@ -80,12 +77,8 @@ LIMIT = 30.0
 """Seconds."""
 
 
-def in_time(fetch: Callable[[], bytes | None]) -> bytes | None:
-    """What a file system gives.
-
-    Raises:
-        TimeoutError: nothing, in the time that a commit can wait.
-    """
+def _in_time(fetch: Callable[[], bytes | None]) -> bytes | None:
+    """What a file system gives."""
     answer: Future[bytes | None] = Future()
 
     def run() -> None:
@@ -114,17 +107,18 @@ Read = Callable[[str], bytes]
 CONNECT, ANSWER, TRIES = 2, 5, 3
 """Seconds to wait for a connection and for an answer, and how often, where no setting says else."""
 
+AS_ARGUMENTS = {
+    "access.key": "access_key",
+    "secret.key": "secret_key",
+    "session.token": "session_token",
+    "endpoint.region": "region",
+}
 S3A = (
-    "endpoint",
-    "endpoint.region",
-    "access.key",
-    "secret.key",
-    "session.token",
-    "path.style.access",
-    "connection.ssl.enabled",
-    "aws.credentials.provider",
+    *AS_ARGUMENTS,
+    *("endpoint", "path.style.access", "connection.ssl.enabled", "aws.credentials.provider"),
 )
-"""Of Hadoop's settings ``fs.s3a.*`` those that say how a bucket is reached."""
+"""Of Hadoop's settings ``fs.s3a.*`` those that say how a bucket is reached; some are arguments of
+PyArrow's file system by another name."""
 
 LOGIN = {"access_key", "secret_key", "session_token", "anonymous", "role_arn"}
 """What PyArrow calls who asks; parts of two logins are none."""
@@ -162,13 +156,8 @@ class Settings:
 
     @classmethod
     def seen_by(cls, setting: Callable[[str], str | None], location: str | None) -> Settings:
-        """Those of the session, for a checkpoint at this place.
-
-        Args:
-            setting: gives the value of a setting that was set, else None.
-            location: of the checkpoint.
-        """
-        scheme, bucket, _ = split(spelling(location or ""))
+        """Those of the session, for a checkpoint at this place."""
+        scheme, bucket, _ = split_location(canonical_location(location or ""))
         # Keys go from a task to the driver only where they are needed.
         if scheme != "s3":
             return cls()
@@ -198,7 +187,7 @@ def _values(held: Any) -> list[str]:
     return [str(held)]
 
 
-def given(text: str | None) -> str:
+def storage_options(text: str | None) -> str:
     """The JSON of ``checkpointStorageOptions``, which may lie in a file.
 
     Raises:
@@ -225,7 +214,7 @@ def read(location: str, name: str, settings: Settings) -> bytes | None:
     Raises:
         Unreadable: nobody can tell.
     """
-    scheme, authority, path = split(spelling(location))
+    scheme, authority, path = split_location(canonical_location(location))
 
     def fetched() -> bytes | None:
         fetch = _reader(scheme, authority, settings)  # it may miss a file of its own, of keys
@@ -235,7 +224,7 @@ def read(location: str, name: str, settings: Settings) -> bytes | None:
             return None
 
     try:
-        return in_time(fetched)
+        return _in_time(fetched)
     except Exception as error:  # whatever a file system raises, the file was not read
         first = (str(error).splitlines() or [""])[0]
         said = settings.hiding(f"{type(error).__name__}: {first}")
@@ -264,7 +253,8 @@ def _s3(bucket: str, s3a: Mapping[str, str], more: Mapping[str, Any]) -> Read:
         "retry_strategy": fs.AwsStandardS3RetryStrategy(max_attempts=TRIES),
         **s3_arguments(s3a, more),
     }
-    if not {"region", "endpoint_override"} & set(ours) and not _region_of_the_environment():
+    by_environment = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    if not {"region", "endpoint_override"} & set(ours) and not by_environment:
         ours["region"] = fs.resolve_s3_region(bucket)
     return _arrow(fs.S3FileSystem(**ours), bucket)
 
@@ -272,9 +262,7 @@ def _s3(bucket: str, s3a: Mapping[str, str], more: Mapping[str, Any]) -> Read:
 def s3_arguments(s3a: Mapping[str, str], more: Mapping[str, Any]) -> dict[str, Any]:
     """What PyArrow's S3FileSystem is given.
 
-    Args:
-        s3a: Hadoop's settings.
-        more: arguments that come before them; a login as a whole.
+    `more` comes before Hadoop's settings; a login as a whole.
     """
     made = _hadoops(s3a)
     if LOGIN & set(more):
@@ -283,13 +271,7 @@ def s3_arguments(s3a: Mapping[str, str], more: Mapping[str, Any]) -> dict[str, A
 
 
 def _hadoops(s3a: Mapping[str, str]) -> dict[str, Any]:
-    names = {
-        "access_key": "access.key",
-        "secret_key": "secret.key",
-        "session_token": "session.token",
-        "region": "endpoint.region",
-    }
-    made: dict[str, Any] = {ours: s3a[theirs] for ours, theirs in names.items() if theirs in s3a}
+    made: dict[str, Any] = {AS_ARGUMENTS[one]: s3a[one] for one in AS_ARGUMENTS if one in s3a}
     # Hadoop asks its providers in turn: an anonymous one behind others counts where no key is.
     first, _, others = s3a.get("aws.credentials.provider", "").partition(",")
     if "Anonymous" in first or ("Anonymous" in others and "access.key" not in s3a):
@@ -305,10 +287,6 @@ def _hadoops(s3a: Mapping[str, str]) -> dict[str, Any]:
         if s3a.get("path.style.access", "").lower() == "false":
             made["force_virtual_addressing"] = True  # PyArrow 15 does not know the word
     return made
-
-
-def _region_of_the_environment() -> str | None:
-    return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
 
 
 def _gcs(bucket: str, _: Mapping[str, str], more: Mapping[str, Any]) -> Read:

@@ -33,7 +33,7 @@ from sparkonce.spark.session import (
     QUERY,
     RUN,
     Context,
-    Session,
+    SparkSettings,
     application,
     epoch_context,
     lacks_checksums,
@@ -56,7 +56,7 @@ class Message(WriterCommitMessage):
     """A receipt on its way from a task to the driver, with the session that only tasks see."""
 
     receipt: Receipt
-    session: Session = field(default_factory=Session)
+    session: SparkSettings = field(default_factory=SparkSettings)
 
 
 class SinkWriter:
@@ -98,11 +98,13 @@ class SinkWriter:
         from sparkonce.values import spark_types
 
         sink = self._sink()
+        # Without a name a batch has none that another one could come to share.
+        own = None if origin.follows is Follows.ONCE else sink.sink_id
         task = Task(
             origin.query_id,
             origin.run_id,
             origin.epoch,
-            sink=sink_name(_known_as(sink, origin), sink.plan.target),
+            sink=sink_name(own or origin.query_id, sink.plan.target),
             partition=context.partitionId(),
             # Spark's attempt numbers come back after a stage retry; a twin has the same partition.
             attempt=attempt_of(origin.run_id, new_token()),
@@ -111,34 +113,28 @@ class SinkWriter:
             stream=origin.stream,
         )
         receipt = sink.write(task, spark_types.as_announced(batches, self.schema))
-        session = Session.seen_by(context.getLocalProperty, pyspark.__version__)
+        session = SparkSettings.seen_by(context.getLocalProperty, pyspark.__version__)
         return Message(receipt, session)
 
 
-def _known_as(sink: Sink, origin: Origin) -> str:
-    """The id of the sink; without a name a batch has none that another one could come to share."""
-    own = None if origin.follows is Follows.ONCE else sink.sink_id
-    return own or origin.query_id
-
-
-def receipts_in(messages: Sequence[WriterCommitMessage | None]) -> Iterator[Receipt | None]:
+def _receipts_in(messages: Sequence[WriterCommitMessage | None]) -> Iterator[Receipt | None]:
     """What tasks have staged; None for one that failed."""
     for message in messages:
         yield message.receipt if isinstance(message, Message) else None
 
 
-def staged_in(messages: Sequence[WriterCommitMessage | None]) -> list[Receipt]:
+def _staged_in(messages: Sequence[WriterCommitMessage | None]) -> list[Receipt]:
     """What those tasks have staged that did not fail: all that an abort has to drop."""
-    return [receipt for receipt in receipts_in(messages) if receipt is not None]
+    return [receipt for receipt in _receipts_in(messages) if receipt is not None]
 
 
-def session_of(messages: Sequence[WriterCommitMessage | None]) -> Session:
+def _session_of(messages: Sequence[WriterCommitMessage | None]) -> SparkSettings:
     """The session that the tasks saw."""
     seen = (message.session for message in messages if isinstance(message, Message))
-    return next(seen, Session())
+    return next(seen, SparkSettings())
 
 
-def warn_if_mixed(driver: Driver, session: Session) -> None:
+def _warn_if_mixed(driver: Driver, session: SparkSettings) -> None:
     """Say, once a run, that Spark may mix two computations of an epoch; see `may_mix`."""
     if mixing := lacks_checksums() or session.may_mix:
         warn_of_mixing(driver.run_id, driver.name, mixing)
@@ -149,20 +145,21 @@ class StreamWriter(SinkWriter, StreamArrowWriter):
 
     def _require_fit(self) -> None:
         sink = self._sink()
-        require_no_version(sink)
+        if sink.version is not None:
+            raise OptionError(
+                "Options txnAppId and txnVersion can't be set for a stream",
+                why="Spark numbers its epochs itself",
+                todo="leave both out, or use df.write",
+            )
         super()._require_fit()
         # Read for its errors: a file that is not there is refused before a row is staged.
-        storage.given(sink.storage)
+        storage.storage_options(sink.storage)
         if not sink.may_be_unreadable:
             require_seen(sink.checkpoint, sink.sink_id or sink.plan.target)
 
     @errors_first()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
-        """Stage the rows of one task.
-
-        Raises:
-            SparkonceError: they can't be written, or are not of the columns that Spark announced.
-        """
+        """Stage the rows of one task."""
         context = epoch_context()
         query_id, run_id, epoch = map(context.getLocalProperty, (QUERY, RUN, EPOCH))
         origin = Origin(str(query_id), run_id or "", int(epoch or -1))
@@ -173,42 +170,30 @@ class StreamWriter(SinkWriter, StreamArrowWriter):
     @errors_first()
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Let one epoch take effect, once."""
-        receipts = require_messages(receipts_in(messages))
-        sink, session = self._sink(), session_of(messages)
-        reached = replace(session.storage, given=storage.given(sink.storage))
+        receipts = require_messages(_receipts_in(messages))
+        sink, session = self._sink(), _session_of(messages)
+        reached = replace(session.storage, given=storage.storage_options(sink.storage))
         checkpoint = Checkpoint(self._place(sink, session), reached)
-        driver = _who_has_read(
-            sink, checkpoint, _stream_driver(sink, checkpoint, receipts, batchId)
-        )
-        warn_if_mixed(driver, session)
+        driver = _stream_driver(sink, checkpoint, receipts, batchId)
+        view = checkpoint.look(driver.query_id, batchId)
+        require_readable(view, driver.name, checkpoint.location, warn=sink.may_be_unreadable)
+        require_planned(view, batchId, driver.checkpoint)
+        _warn_if_mixed(driver, session)
+        driver = replace(driver, offsets=view.offsets, offsets_before=view.before)
         sink.committer().commit(driver, receipts)
 
     @errors_first()
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Drop what the tasks of one epoch staged, unless it is decided."""
-        receipts = staged_in(messages)
+        receipts = _staged_in(messages)
         if receipts:
             sink = self._sink()
             # It is named and not read: Spark waits for an abort, and a dead server answers late.
-            checkpoint = Checkpoint(self._place(sink, session_of(messages)))
+            checkpoint = Checkpoint(self._place(sink, _session_of(messages)))
             sink.committer().abort(_stream_driver(sink, checkpoint, receipts, batchId), receipts)
 
-    def _place(self, sink: Sink, session: Session) -> str | None:
+    def _place(self, sink: Sink, session: SparkSettings) -> str | None:
         return session.place(sink.checkpoint, self.options.get("queryname"))
-
-
-def require_no_version(sink: Sink) -> None:
-    """Refuse the name of a batch for a stream, which has one of its own.
-
-    Raises:
-        OptionError: there is one.
-    """
-    if sink.version is not None:
-        raise OptionError(
-            "Options txnAppId and txnVersion can't be set for a stream",
-            why="Spark numbers its epochs itself",
-            todo="leave both out, or use df.write",
-        )
 
 
 def _stream_driver(
@@ -224,19 +209,6 @@ def _stream_driver(
         epoch=epoch,
         checkpoint=place,
     )
-
-
-def _who_has_read(sink: Sink, checkpoint: Checkpoint, driver: Driver) -> Driver:
-    """The driver with the offsets that are compared.
-
-    Raises:
-        CheckpointUnreadable: it can't be read, and a warning is not enough.
-        UnsupportedQuery: the checkpoint lacks the epoch's offsets.
-    """
-    view = checkpoint.look(driver.query_id, driver.epoch)
-    require_readable(view, driver.name, checkpoint.location, warn=sink.may_be_unreadable)
-    require_planned(view, driver.epoch, driver.checkpoint)
-    return replace(driver, offsets=view.offsets, offsets_before=view.before)
 
 
 def _query_and_run(
@@ -259,11 +231,7 @@ def _query_and_run(
 
 log = logging.getLogger("sparkonce")
 
-OF_STREAMS = (
-    "checkpointLocation",
-    "checkpointStorageOptions",
-    "onUnreadableCheckpoint",
-)
+OF_STREAMS = ("checkpointLocation", "checkpointStorageOptions", "onUnreadableCheckpoint")
 
 
 class BatchWriter(SinkWriter, ArrowWriter):
@@ -283,41 +251,33 @@ class BatchWriter(SinkWriter, ArrowWriter):
 
     @errors_first()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
-        """Stage the rows of one task.
-
-        Raises:
-            SparkonceError: they can't be written, or are not of the columns that Spark announced.
-        """
+        """Stage the rows of one task."""
         context = task_context()
         return self._stage(origin(self._sink(), context, self.token), context, iterator)
 
     @errors_first()
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Let the batch take effect, once."""
-        receipts = require_messages(receipts_in(messages))
+        receipts = require_messages(_receipts_in(messages))
         # Without a task nothing was staged, and nothing tells whose batch it is.
         if receipts:
             sink = self._sink()
             driver = _batch_driver(sink, receipts[0])
-            warn_if_mixed(driver, session_of(messages))
+            _warn_if_mixed(driver, _session_of(messages))
             _warn_of_repetition(sink, driver)
             sink.committer().commit(driver, receipts)
 
     @errors_first()
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Drop what the tasks of a batch staged, unless it is decided."""
-        receipts = staged_in(messages)
+        receipts = _staged_in(messages)
         if receipts:
             sink = self._sink()
             sink.committer().abort(_batch_driver(sink, receipts[0]), receipts)
 
 
 def _require_no_checkpoint(options: Iterable[str]) -> None:
-    """Refuse what compares a stream with its checkpoint, which a batch does not know.
-
-    Raises:
-        OptionError: such an option is set.
-    """
+    """Refuse what compares a stream with its checkpoint, which a batch does not know."""
     given = {name.lower() for name in options}
     found = [name for name in OF_STREAMS if name.lower() in given]
     if found:
@@ -360,9 +320,6 @@ def _execution(context: Context) -> str:
     """The execution of the micro-batch in whose ``foreachBatch`` a batch is written.
 
     The run of the stream stands in Spark's job group, which is the user's to set.
-
-    Raises:
-        UnsupportedQuery: Spark does not tell of it.
     """
     known = application(context), context.getLocalProperty(EXECUTION)
     if not all(known):

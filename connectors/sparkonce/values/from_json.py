@@ -54,10 +54,7 @@ def _lines(texts: pa.Array, carried: pa.DataType) -> pa.Array:
 def read(body: Any, schema: pa.Schema, others: str = "ignore") -> pa.Table:
     """Objects one after the other, line by line.
 
-    Args:
-        body: their text.
-        schema: of their members.
-        others: whether members that it does not name are passed over (``ignore``) or an ``error``.
+    Members that the schema does not name are passed over (``ignore``) or an ``error``.
 
     Raises:
         pyarrow.ArrowInvalid: a value is none of its type.
@@ -79,10 +76,7 @@ def plain(_: str, kind: pa.DataType) -> pa.DataType | None:
 def carrier(kind: pa.DataType, leaf: Leaf = plain, at: str = "") -> pa.DataType | None:
     """The type that Arrow reads values of a type as; None if it can't.
 
-    Args:
-        kind: the type.
-        leaf: of what is inside it.
-        at: the path of the values.
+    `leaf` gives that of what is inside, by the path `at` which it lies.
     """
     if types.is_map(kind):
         return None
@@ -187,9 +181,7 @@ def _members(pairs: list[tuple[str, Tree]]) -> Tree:
 def array_of_tree(tree: Tree, kind: pa.DataType) -> pa.Array:
     """One value, as an array.
 
-    Args:
-        tree: the value as `text.to_json` writes it, parsed; or as `text.to_text` does; or bytes.
-        kind: its type.
+    The tree is what `text.to_json` writes, parsed, or `text.to_text` does; or bytes.
 
     Raises:
         ValueError: it is no value of that type.
@@ -201,25 +193,17 @@ def array_of_tree(tree: Tree, kind: pa.DataType) -> pa.Array:
 
 
 def _column_by_trees(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Values of any type from their texts, one by one where JSON is in them; null stays null.
-
-    Raises:
-        ValueError: a text is none of that type.
-    """
+    """Values of any type from their texts, one by one where JSON is in them; null stays null."""
     if not types.is_nested(kind):
         return from_text.column(texts, kind)
-    found = [
-        pa.nulls(1, kind) if text is None else _of_json(text, kind) for text in texts.to_pylist()
-    ]
-    return pa.concat_arrays(found) if found else pa.nulls(0, kind)
-
-
-def _of_json(text: str | bytes, kind: pa.DataType) -> pa.Array:
-    try:
-        tree = parse_tree(text)
-    except ValueError as error:
-        raise ValueError(f"{text!r} is no {type_name(kind)}: {error}") from None
-    return array_of_tree(tree, kind)
+    found = [pa.nulls(0, kind)]
+    for text in texts.to_pylist():
+        try:
+            tree = None if text is None else parse_tree(text)
+        except ValueError as error:
+            raise ValueError(f"{text!r} is no {type_name(kind)}: {error}") from None
+        found.append(array_of_tree(tree, kind))
+    return pa.concat_arrays(found)
 
 
 def value_of_tree(tree: Tree, kind: pa.DataType) -> Any:

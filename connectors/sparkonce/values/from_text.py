@@ -31,27 +31,17 @@ _NO_NUMBER = r"[xX]|^[+]|^-?0[0-9]"
 def column(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     """The values of a type; null stays null.
 
-    Args:
-        texts: strings, or bytes.
-        kind: the type.
-
     Raises:
         ValueError: a text is none of the type.
     """
     try:
         if types.is_binary(kind) or types.is_large_binary(kind):
             return texts.cast(kind)
-        return _reader(kind)(texts.cast(pa.string()), kind)
+        strings = texts.cast(pa.string())
+        read = next((read for accepts, read in _READERS if accepts(kind)), None)
+        return read(strings, kind) if read else strings.cast(kind)
     except pa.ArrowException as error:
         raise ValueError(f"{type_name(kind)}: {error}") from None
-
-
-def _reader(kind: pa.DataType) -> Callable[[pa.Array, pa.DataType], pa.Array]:
-    return next((read for accepts, read in _READERS if accepts(kind)), _cast)
-
-
-def _cast(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    return texts.cast(kind)
 
 
 def _whole(texts: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -44,7 +44,7 @@ def escaped(text: pa.Array) -> pa.StringArray:
     Bytes that are not valid UTF-8 are kept as they are.
     """
     text = text.cast(pa.string())
-    special = set(_data(text).translate(None, _ORDINARY))
+    special = set(bytes(all_bytes(text)).translate(None, _ORDINARY))
     if special:
         # Past 2 GiB, replace_substring makes wrong offsets of 32 bits and does not say so.
         text = text.cast(pa.large_string())
@@ -80,8 +80,8 @@ def base64(column: pa.Array) -> pa.StringArray:
     lengths = pc.binary_length(column)
     rest = pc.subtract(lengths, pc.multiply(pc.divide(lengths, 3), 3))
     filled = pc.binary_join_element_wise(column, _FILLING.take(rest), b"")
-    ends = _offsets(pc.multiply(pc.divide(_wide(pc.binary_length(filled)), 3), 4))
-    data = pa.py_buffer(binascii.b2a_base64(_data(filled), newline=False))
+    ends = offsets(pc.multiply(pc.divide(_wide(pc.binary_length(filled)), 3), 4))
+    data = pa.py_buffer(binascii.b2a_base64(all_bytes(filled), newline=False))
     text = pa.StringArray.from_buffers(len(column), ends.buffers()[1], data)
     one_byte = pc.binary_replace_slice(text, -2, _END, "==")
     two_bytes = pc.binary_replace_slice(text, -1, _END, "=")
@@ -91,10 +91,7 @@ def base64(column: pa.Array) -> pa.StringArray:
 def objects(column: pa.StructArray, names: Sequence[str], values: Sequence[pa.Array]) -> pa.Array:
     """Return one JSON object for each struct of `column`.
 
-    Args:
-        column: The structs; only their nulls are looked at.
-        names: The field names, in order.
-        values: The JSON text of each field; a null is written as `null`.
+    Only the nulls of `column` are looked at; a null among `values` is written as `null`.
     """
     pieces = [_where_valid(column, "{")]
     for place, (name, value) in enumerate(zip(names, values, strict=True)):
@@ -111,10 +108,7 @@ def arrays(column: pa.Array, elements: pa.Array) -> pa.StringArray:
 def mappings(column: pa.Array, keys: pa.Array, values: pa.Array) -> pa.StringArray:
     """Return one JSON object for each list of entries of `column`.
 
-    Args:
-        column: The lists of entries.
-        keys: The key of each entry, as a JSON string.
-        values: The JSON text of the value of each entry; a null is written as `null`.
+    Keys are JSON strings; a null among `values` is written as `null`.
 
     Raises:
         ValueError: A key is twice in one object; readers of JSON differ in what they make of that.
@@ -131,7 +125,7 @@ def _require_distinct(column: pa.Array, keys: pa.Array) -> None:
     lengths = pc.list_value_length(column)
     if (pc.max(lengths).as_py() or 0) < 2:
         return
-    parents = pc.list_parent_indices(pa.ListArray.from_arrays(_offsets(_wide(lengths)), keys))
+    parents = pc.list_parent_indices(pa.ListArray.from_arrays(offsets(_wide(lengths)), keys))
     known = keys.dictionary_encode()
     # One number for each map and key: where it comes twice, so does the key.
     entries = pc.add(pc.multiply(_wide(parents), len(known.dictionary)), known.indices)
@@ -145,8 +139,8 @@ def _require_distinct(column: pa.Array, keys: pa.Array) -> None:
 
 def _joined(column: pa.Array, opening: str, texts: pa.Array, closing: str) -> pa.StringArray:
     """Return the texts of each list of `column` between brackets, with commas between them."""
-    offsets = _offsets(_wide(pc.list_value_length(column)))
-    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, texts), ",")
+    at = offsets(_wide(pc.list_value_length(column)))
+    joined = pc.binary_join(pa.ListArray.from_arrays(at, texts), ",")
     return _where_valid(column, wrapped(joined, opening, closing))
 
 
@@ -164,7 +158,7 @@ def _wide(lengths: pa.Array) -> pa.Int64Array:
     return lengths.cast(pa.int64())
 
 
-def _offsets(lengths: pa.Int64Array) -> pa.Int32Array:
+def offsets(lengths: pa.Int64Array) -> pa.Int32Array:
     """Return where each value starts, and the last one ends, if null values are empty."""
     ends = pc.cumulative_sum(pc.fill_null(lengths, 0))
     if len(ends) and ends[-1].as_py() > _END:
@@ -172,12 +166,13 @@ def _offsets(lengths: pa.Int64Array) -> pa.Int32Array:
     return pa.concat_arrays([pa.array([0], pa.int32()), ends.cast(pa.int32())])
 
 
-def _data(column: pa.Array) -> bytes:
-    """Return the bytes of all values, one after the other; null values may leave some too."""
-    _, starts, data = column.buffers()
-    if not len(column) or data is None:
-        return b""
-    size = len(column) + 1
-    offsets = pa.Int32Array.from_buffers(pa.int32(), size, [None, starts], offset=column.offset)
-    first, last = offsets[0].as_py(), offsets[-1].as_py()
-    return bytes(data.slice(first, last - first).to_pybytes())
+def all_bytes(texts: pa.Array) -> memoryview:
+    """The values of an array of strings or of binary, one after the other, not copied.
+
+    Null values may leave some bytes, too.
+    """
+    _, starts, data = texts.buffers()
+    if not len(texts) or data is None:
+        return memoryview(b"")
+    at = memoryview(starts).cast("i")
+    return memoryview(data)[at[texts.offset] : at[texts.offset + len(texts)]]

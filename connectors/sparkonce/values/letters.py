@@ -48,11 +48,7 @@ class Letter(NamedTuple):
 def of_row(reason: str, row: pa.RecordBatch, schema: pa.Schema, key: Iterable[str] = ()) -> Letter:
     """The letter of a row.
 
-    Args:
-        reason: why it can't be stored.
-        row: one row.
-        schema: of the query, which knows more of its types than the row does.
-        key: names of its key columns.
+    The schema of the query knows more of its types than the row does.
     """
     members, armored = {}, []
     for name in row.schema.names:
@@ -72,7 +68,7 @@ def of_row(reason: str, row: pa.RecordBatch, schema: pa.Schema, key: Iterable[st
 def of_trees(
     reason: str, trees: Mapping[str, from_json.Tree], schema: pa.Schema, key: Iterable[str] = ()
 ) -> Letter:
-    """The letter of a row that is known by the texts of its values; see `untext.array_of_tree`."""
+    """The letter of a row by the texts of its values; see `from_json.array_of_tree`."""
     columns = {}
     for field in schema:
         if field.name in trees:
@@ -126,17 +122,12 @@ def _map(entries: pa.Array, kind: pa.MapType, text: Text) -> str:
     """An object; or, as Spark reads none with keys that are no strings, an array of entries."""
     write = partial(_json, text=text)
     pairs = [
-        (write(one["key"], kind.key_field), write(one["value"], kind.item_field))
-        for one in _renamed(entries)
+        (write(key, kind.key_field), write(value, kind.item_field))
+        for key, value in zip(*entries.flatten(), strict=True)
     ]
     if types.is_string(kind.key_type):
         return f"{{{', '.join(f'{key}: {value}' for key, value in pairs)}}}"
     return f"[{', '.join(_object({'key': key, 'value': value}) for key, value in pairs)}]"
-
-
-def _renamed(entries: pa.StructArray) -> pa.StructArray:
-    keys, values = entries.flatten()
-    return pa.StructArray.from_arrays([keys, values], ["key", "value"])
 
 
 def _leaf(value: pa.Scalar, field: pa.Field, text: Text) -> str:

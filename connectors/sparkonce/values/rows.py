@@ -35,12 +35,14 @@ class Unfit(ValueError):
         """The error for one of them, which names the row by its key."""
         row = rows.slice(place, 1)
         about = row.select([n for n in row.schema.names if n in key]) if key else row
-        value = shown_value(row.column(self.name)[0])
-        what = f"The row with {shown(about, 0)} can't be stored: column {self.name!r} can't be"
+        value = describe_value(row.column(self.name)[0])
+        what = (
+            f"The row with {describe_row(about, 0)} can't be stored: column {self.name!r} can't be"
+        )
         return BadRow(f"{what} {value}", self.why, self.todo)
 
 
-class Bad(NamedTuple):
+class RejectedRow(NamedTuple):
     """A row that can't be stored.
 
     Attributes:
@@ -54,18 +56,13 @@ class Bad(NamedTuple):
     row: pa.RecordBatch
 
 
-def shown(rows: pa.RecordBatch, row: int) -> str:
-    """What a row holds, in short, for an error: its first columns, and of each the first letters.
-
-    Args:
-        rows: of a query.
-        row: its place among them.
-    """
+def describe_row(rows: pa.RecordBatch, row: int) -> str:
+    """A row in short, for an error: its first columns, and of each value the first letters."""
     names = rows.schema.names[:8]
-    return ", ".join(f"{name}={shown_value(rows.column(name)[row])}" for name in names)
+    return ", ".join(f"{name}={describe_value(rows.column(name)[row])}" for name in names)
 
 
-def shown_value(value: pa.Scalar) -> str:
+def describe_value(value: pa.Scalar) -> str:
     """A value in short, for an error: a string in quotes, escaped; null without any."""
     if not value.is_valid:
         return "null"
@@ -79,15 +76,16 @@ def null_key(name: str, rows: pa.RecordBatch, key: str, why: str) -> BadRow:
     """The error for a row whose column `name` is null, and is needed in `key`."""
     row = pc.index(rows.column(name).is_null(), True).as_py()
     return BadRow(
-        f"Column {name!r} is null in a row, and {key!r} must not be; the row: {shown(rows, row)}",
+        f"Column {name!r} is null in a row, and {key!r} must not be; the row:"
+        f" {describe_row(rows, row)}",
         why=why,
         todo=f"filter such rows out, for example where {name} is not null, or fill them",
     )
 
 
-def sorted_out(
+def separate_bad_rows(
     rows: pa.RecordBatch, encode: Callable[[pa.RecordBatch], T], key: Sequence[str] = ()
-) -> tuple[list[T], list[Bad]]:
+) -> tuple[list[T], list[RejectedRow]]:
     """What the good rows are encoded to, and the bad ones.
 
     Args:
@@ -101,23 +99,26 @@ def sorted_out(
     except Unfit as error:
         places = error.places.to_pylist()
         told = ((place, error.bad_row(rows, place, key)) for place in places)
-        bad = [Bad(one.why, f"{one.what}: {one.why}", rows.slice(place, 1)) for place, one in told]
+        bad = [
+            RejectedRow(one.why, f"{one.what}: {one.why}", rows.slice(place, 1))
+            for place, one in told
+        ]
         # The others may be bad for another reason, so they are encoded anew.
         others = pc.invert(pc.is_in(pa.array(range(len(rows))), value_set=error.places))
-        encoded, more = sorted_out(rows.filter(others), encode, key)
+        encoded, more = separate_bad_rows(rows.filter(others), encode, key)
         return encoded, bad + more
     except (BadRow, ValueError) as error:
         if len(rows) == 1:
             said = (error.why, error.what) if isinstance(error, BadRow) else (str(error),) * 2
-            return [], [Bad(*said, rows)]
+            return [], [RejectedRow(*said, rows)]
     # Such an error names one row at most: the rows are halved until each bad one is alone.
     middle = len(rows) // 2
-    before = sorted_out(rows.slice(0, middle), encode, key)
-    behind = sorted_out(rows.slice(middle), encode, key)
+    before = separate_bad_rows(rows.slice(0, middle), encode, key)
+    behind = separate_bad_rows(rows.slice(middle), encode, key)
     return before[0] + behind[0], before[1] + behind[1]
 
 
-def naming(encode: Callable[[pa.RecordBatch], T], key: Sequence[str]) -> Callable[..., T]:
+def naming_rows(encode: Callable[[pa.RecordBatch], T], key: Sequence[str]) -> Callable[..., T]:
     """The same encoder, whose errors about a value name the row.
 
     Args:
@@ -136,7 +137,7 @@ def naming(encode: Callable[[pa.RecordBatch], T], key: Sequence[str]) -> Callabl
                 raise error.bad_row(row, 0, key) from None
             about = row.select([n for n in row.schema.names if n in key]) if key else row
             raise BadRow(
-                f"A value can't be written: {error}; the row: {shown(about, 0)}",
+                f"A value can't be written: {error}; the row: {describe_row(about, 0)}",
                 why="it has no documented form in the store",
                 todo="filter such rows out, or replace the value before the sink",
             ) from None
@@ -165,24 +166,11 @@ def _first_bad(
 
 
 def percent_encoded(texts: Any) -> Any:
-    """Texts in which ``:``, which stands between the columns of a key, is no letter any more.
-
-    Args:
-        texts: an Arrow array of strings or of binary.
-    """
+    """Texts in which ``:``, which stands between the columns of a key, is no letter any more."""
     if not pc.any(pc.match_substring_regex(texts, "[:%]")).as_py():
         return texts
     # First `%`, as what `:` becomes begins with one.
     return pc.replace_substring(pc.replace_substring(texts, "%", "%25"), ":", "%3A")
-
-
-def all_bytes(texts: Any) -> memoryview:
-    """The texts of an Arrow array of strings or of binary, one after the other, not copied."""
-    _, offsets, data = texts.buffers()
-    if not len(texts) or data is None:
-        return memoryview(b"")
-    at = memoryview(offsets).cast("i")
-    return memoryview(data)[at[texts.offset] : at[texts.offset + len(texts)]]
 
 
 def _text(value: pa.Scalar) -> str:

@@ -6,7 +6,7 @@ Arrow has no word for some of Spark's types: a field of one has Spark's name in 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 from pyarrow import types
@@ -122,7 +122,7 @@ UNITS = ("day", "hour", "minute", "second")
 _TOKEN = re.compile(r"\s*(`(?:[^`]|``)*`|'(?:[^'\\]|\\.|'')*'|\w+|[<>(),:])")
 
 
-def shown(schema: pa.Schema) -> str:
+def to_ddl(schema: pa.Schema) -> str:
     """The schema as DDL, which `parse` reads."""
     return ", ".join(f"{quoted(field.name)} {spark_type(field)}" for field in schema)
 
@@ -269,25 +269,21 @@ def require_names(schema: pa.Schema) -> None:
         OptionError: two columns have the same name, or a name, also of a field inside a column, has
             a control character.
     """
-    require_distinct(schema.names)
-    for field in schema:
-        for path in _paths(field, ()):
-            if CONTROL.search(path[-1]):
-                raise _control(path)
-
-
-def require_distinct(names: Sequence[str]) -> None:
-    """Refuse two columns of one name.
-
-    Raises:
-        OptionError: it says which.
-    """
-    for name in names:
-        if names.count(name) > 1:
+    for name in schema.names:
+        if schema.names.count(name) > 1:
             raise OptionError(
                 f"Column {name!r} is there twice",
                 why="rows are stored by column name",
                 todo="rename one of them before the sink",
+            )
+    for path in (path for field in schema for path in _paths(field, ())):
+        if CONTROL.search(path[-1]):
+            raise OptionError(
+                f"Column {'.'.join(path)!r} has a control character in its name",
+                why="Spark cuts a name at a NUL, and the values of such a field arrive as null;"
+                " other control characters split lines of logs and of requests",
+                todo="rename it before the sink (inside a struct: cast it to a struct of other"
+                " names), or read without it",
             )
 
 
@@ -310,16 +306,6 @@ def as_announced(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterat
                 todo="rename that column and the fields inside it to plain letters, or cast it",
             )
         yield batch
-
-
-def _control(path: tuple[str, ...]) -> OptionError:
-    return OptionError(
-        f"Column {'.'.join(path)!r} has a control character in its name",
-        why="Spark cuts a name at a NUL, and the values of such a field arrive as null; other"
-        " control characters split lines of logs and of requests",
-        todo="rename it before the sink (inside a struct: cast it to a struct of other names), or"
-        " read without it",
-    )
 
 
 def _paths(field: pa.Field, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

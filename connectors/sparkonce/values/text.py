@@ -19,10 +19,8 @@ from sparkonce.values.spark_types import type_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_END = 2**31 - 1
 
-
-def encoded(data: pa.BinaryArray) -> pa.BinaryArray:
+def to_hex(data: pa.BinaryArray) -> pa.BinaryArray:
     """The hexadecimal digits of each value; null stays null.
 
     Raises:
@@ -30,10 +28,10 @@ def encoded(data: pa.BinaryArray) -> pa.BinaryArray:
     """
     filled = pc.fill_null(data, b"")
     lengths = pc.multiply(pc.binary_length(filled).cast(pa.int64()), 2)
-    return _cut(joined(filled).hex().encode(), lengths, data.is_valid())
+    return _cut(json_text.all_bytes(filled).hex().encode(), lengths, data.is_valid())
 
 
-def decoded(digits: pa.BinaryArray) -> pa.BinaryArray:
+def from_hex(digits: pa.BinaryArray) -> pa.BinaryArray:
     """The bytes that digits stand for; null stays null.
 
     Raises:
@@ -41,26 +39,14 @@ def decoded(digits: pa.BinaryArray) -> pa.BinaryArray:
     """
     filled = pc.fill_null(digits, b"")
     lengths = pc.divide(pc.binary_length(filled).cast(pa.int64()), 2)
-    return _cut(bytes.fromhex(joined(filled).decode()), lengths, digits.is_valid())
-
-
-def joined(data: pa.BinaryArray) -> bytes:
-    """The bytes of all values, one after the other; null values may leave some too."""
-    _, starts, values = data.buffers()
-    if not len(data) or values is None:
-        return b""
-    offsets = memoryview(starts).cast("i")
-    first, last = offsets[data.offset], offsets[data.offset + len(data)]
-    return memoryview(values)[first:last].tobytes()
+    return _cut(
+        bytes.fromhex(str(json_text.all_bytes(filled), "ascii")), lengths, digits.is_valid()
+    )
 
 
 def _cut(data: bytes, lengths: pa.Array, valid: pa.Array) -> pa.BinaryArray:
     """Values of these lengths, and null where one is not valid."""
-    ends = pc.cumulative_sum(lengths)
-    if len(ends) and ends[-1].as_py() > _END:
-        raise ValueError("a column cannot have more than 2 GiB of text")
-    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends.cast(pa.int32())])
-    values = [None, offsets.buffers()[1], pa.py_buffer(data)]
+    values = [None, json_text.offsets(lengths).buffers()[1], pa.py_buffer(data)]
     found = pa.Array.from_buffers(pa.binary(), len(lengths), values)
     return pc.if_else(valid, found, pa.nulls(len(found), pa.binary()))
 
@@ -143,7 +129,7 @@ def _children(kind: pa.DataType) -> list[tuple[str, pa.DataType]]:
     return []
 
 
-def _encoded(column: pa.Array, choose: Callable[[_Form], Encoder]) -> pa.Array:
+def _encoded(column: pa.Array, choose: Callable[[_TextForm], Encoder]) -> pa.Array:
     """Return the column in the chosen form."""
     problem = check(column.type)
     if problem:
@@ -288,12 +274,12 @@ def _key(column: pa.Array) -> pa.Array:
     return form.json(column) if form.free_text else json_text.quoted(form.text(column))
 
 
-def _is_variant(kind: pa.StructType) -> bool:
-    """Return whether this is Spark's VARIANT, a struct of bytes that only Spark can read."""
-    return any(b"variant" in (field.metadata or {}) for field in kind)
+def _is_plain_struct(kind: pa.DataType) -> bool:
+    """Spark's VARIANT is a struct of bytes that only Spark can read."""
+    return types.is_struct(kind) and not any(b"variant" in (one.metadata or {}) for one in kind)
 
 
-class _Form(NamedTuple):
+class _TextForm(NamedTuple):
     """How the values of the accepted types are written."""
 
     accepts: Callable[[pa.DataType], bool]
@@ -303,35 +289,35 @@ class _Form(NamedTuple):
     """Whether any bytes may be in the text, so that only `json` knows how to quote it."""
 
 
-_NO_FORM = _Form(lambda _: True, _unsupported, _unsupported)
+_NO_FORM = _TextForm(lambda _: True, _unsupported, _unsupported)
 _FORMS = (
-    _Form(types.is_boolean, _cast, _cast),
-    _Form(types.is_signed_integer, _cast, _cast),
-    _Form(lambda t: types.is_float32(t) or types.is_float64(t), _cast, json_text.number),
-    _Form(lambda t: types.is_decimal128(t) and t.scale >= 0, _decimal, _decimal),
-    _Form(
+    _TextForm(types.is_boolean, _cast, _cast),
+    _TextForm(types.is_signed_integer, _cast, _cast),
+    _TextForm(lambda t: types.is_float32(t) or types.is_float64(t), _cast, json_text.number),
+    _TextForm(lambda t: types.is_decimal128(t) and t.scale >= 0, _decimal, _decimal),
+    _TextForm(
         lambda t: types.is_string(t) or types.is_large_string(t),
         _cast_binary,
         json_text.escaped,
         free_text=True,
     ),
-    _Form(
+    _TextForm(
         lambda t: types.is_binary(t) or types.is_large_binary(t),
         _cast_binary,
         json_text.base64,
         free_text=True,
     ),
-    _Form(types.is_date32, _date, _quoted(_date)),
-    _Form(lambda t: types.is_timestamp(t) and t.unit == "us", _timestamp, _quoted(_timestamp)),
-    _Form(types.is_time64, _time, _quoted(_time)),
-    _Form(lambda t: types.is_duration(t) and t.unit == "us", _duration, _duration),
-    _Form(types.is_null, _nulls, _nulls),
-    _Form(lambda t: types.is_list(t) or types.is_large_list(t), _list, _list),
-    _Form(types.is_map, _map, _map),
-    _Form(lambda t: types.is_struct(t) and not _is_variant(t), _struct, _struct),
+    _TextForm(types.is_date32, _date, _quoted(_date)),
+    _TextForm(lambda t: types.is_timestamp(t) and t.unit == "us", _timestamp, _quoted(_timestamp)),
+    _TextForm(types.is_time64, _time, _quoted(_time)),
+    _TextForm(lambda t: types.is_duration(t) and t.unit == "us", _duration, _duration),
+    _TextForm(types.is_null, _nulls, _nulls),
+    _TextForm(lambda t: types.is_list(t) or types.is_large_list(t), _list, _list),
+    _TextForm(types.is_map, _map, _map),
+    _TextForm(_is_plain_struct, _struct, _struct),
 )
 
 
-def _form(kind: pa.DataType) -> _Form:
+def _form(kind: pa.DataType) -> _TextForm:
     """Return how values of this type are written."""
     return next((form for form in _FORMS if form.accepts(kind)), _NO_FORM)
