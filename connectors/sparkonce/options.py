@@ -69,18 +69,19 @@ MEANT = {
 """By the option that is meant; a name may stand at several, of which a connector has one."""
 
 NOTHING = {
-    "server-id": "each request for the binary log draws one",
-    "database.server.id": "each request for the binary log draws one",
+    **dict.fromkeys(
+        ("server-id", "database.server.id"), "each request for the binary log draws one"
+    ),
     "driver": "the client is a Python package, which the extra installs",
     "isolationlevel": "an epoch is one transaction",
     "rewritebatchedstatements": "rows are sent by the statement already",
     "truncate": "df.write.mode('overwrite') replaces the rows of a table",
     "numpartitions": "repartition() the query instead",
     "es.batch.size.bytes": "requests are cut to what the cluster takes",
-    "es.nodes.wan.only": "the hosts of url are asked, and no others",
-    "es.nodes.discovery": "the hosts of url are asked, and no others",
-    "es.nodes.client.only": "the hosts of url are asked, and no others",
-    "es.nodes.data.only": "the hosts of url are asked, and no others",
+    **dict.fromkeys(
+        (f"es.nodes.{one}" for one in ("wan.only", "discovery", "client.only", "data.only")),
+        "the hosts of url are asked, and no others",
+    ),
     "es.batch.write.refresh": "index.refresh_interval of the index applies",
     **dict.fromkeys(
         ("filter.keys.by.type", "keys.pattern", "infer.schema", "scan.count", "partitions.number"),
@@ -172,11 +173,7 @@ COMMON = (
         " `continue@<epoch>` goes on without them, at this epoch only. Default: fail.",
         pattern(r"continue@\d+", "continue@<epoch>, for example continue@17"),
     ),
-    Option(
-        "txnAppId",
-        "Of a batch: the application whose writes `txnVersion` numbers.",
-        NAME,
-    ),
+    Option("txnAppId", "Of a batch: the application whose writes `txnVersion` numbers.", NAME),
     Option(
         "txnVersion",
         "Of a batch: its number, which only grows. The last one is skipped if it comes again, a"

@@ -338,8 +338,8 @@ class Follower:
         """The newest offset there is, and how far this query is behind it, if the store tells."""
         latest = self.feed.latest()
         found = self.feed.behind(self._position(self._last), latest) if self._last else None
-        told = {} if found is None else {f"{self.feed.unit}Behind": found}
-        return {**self._offset(latest, None), **told}
+        behind = {} if found is None else {f"{self.feed.unit}Behind": found}
+        return {**self._offset(latest, None), **behind}
 
     def _begin(self) -> Position:
         if self._begun is None:

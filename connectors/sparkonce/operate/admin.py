@@ -51,8 +51,8 @@ class SinkStatus:
     @property
     def known(self) -> bool:
         """Whether there is anything to tell of it."""
-        told = bool(self.staged) or self.damage is not None
-        return told or (self.ledger is not None and not self.ledger.owner.forgotten)
+        exists = bool(self.staged) or self.damage is not None
+        return exists or (self.ledger is not None and not self.ledger.owner.forgotten)
 
     @property
     def is_unfinished(self) -> bool:

@@ -152,7 +152,7 @@ class Commands(click.Group):
         except SparkonceError as error:
             if not ctx.meta["as_json"]:
                 raise click.ClickException("\n".join(error.lines())) from None
-            told, code = error.to_json(), 1
+            report, code = error.to_json(), 1
         except click.ClickException as error:
             todo = _hint(error)
             if not ctx.meta["as_json"]:
@@ -160,8 +160,8 @@ class Commands(click.Group):
                     raise
                 raise click.UsageError(f"{error.format_message()} {todo}", ctx) from None
             name, what = type(error).__name__, error.format_message()
-            told, code = {"type": name, "what": what, "why": "", "todo": todo}, error.exit_code
-        say(json.dumps({"error": told}))
+            report, code = {"type": name, "what": what, "why": "", "todo": todo}, error.exit_code
+        say(json.dumps({"error": report}))
         raise click.exceptions.Exit(code)
 
 

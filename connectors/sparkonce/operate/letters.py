@@ -69,11 +69,11 @@ class LetterFolder:
         while most > 0 and (found := box.read(sink, min(some, most))):
             # A letter that is here came back: a command died before it deleted it, or a driver
             # did after it wrote it.
-            told = {_digest(letter): letter for letter in (one.to_json() for one in found)}
-            new = [letter for digest, letter in told.items() if digest not in self._known]
+            letters = {_digest(letter): letter for letter in (one.to_json() for one in found)}
+            new = [letter for digest, letter in letters.items() if digest not in self._known]
             if new:
                 self._write(new)
-            self._known.update(told)
+            self._known.update(letters)
             box.drop([one.id for one in found])
             most -= len(found)
             yield Moved(len(new), len(found) - len(new))
@@ -239,8 +239,8 @@ def _require_sink(admin: Admin, box: Letterbox, counts: Counter[str], sink: str)
 def _show_kinds(boxes: Sequence[Letterbox], as_json: bool) -> None:
     found = [(box.name, kind) for box in boxes for kind in box.kinds()]
     if as_json:
-        told = [{"place": place, **kind._asdict()} for place, kind in found]
-        page(json.dumps(told, indent=2))
+        kinds = [{"place": place, **kind._asdict()} for place, kind in found]
+        page(json.dumps(kinds, indent=2))
         return
     for place, kind in found:
         about = f"{kind.letters:,} letters of {kind.sink}, the last at {kind.last}"

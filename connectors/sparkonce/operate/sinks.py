@@ -180,18 +180,18 @@ def show_offsets(admin: Admin, sink: str, restore: str | None, as_json: bool) ->
     """
     ledger = known(admin, sink).ledger
     offsets = admin.offsets(ledger)
-    told = {"sink": sink, "offsets": lost_offsets.decided(sink, ledger, offsets).text.decode()}
+    report = {"sink": sink, "offsets": lost_offsets.decided(sink, ledger, offsets).text.decode()}
     if restore is not None:
         kept = lost_offsets.restore(restore, sink, ledger, offsets)
-        told |= {"restored": restore, "replaced": ", ".join(map(str, kept))}
+        report |= {"restored": restore, "replaced": ", ".join(map(str, kept))}
     if as_json:
-        say(json.dumps(told))
+        say(json.dumps(report))
     elif restore is None and sys.stdout.isatty():
-        page(told["offsets"])
+        page(report["offsets"])
     elif restore is None:
-        exactly(told["offsets"])  # what Spark writes
+        exactly(report["offsets"])  # what Spark writes
     else:
-        replaced = f" What was there is in {told['replaced']}." if told["replaced"] else ""
+        replaced = f" What was there is in {report['replaced']}." if report["replaced"] else ""
         say(f"{restore}/offsets holds again what {sink} has decided.{replaced}")
 
 
@@ -234,7 +234,7 @@ def _recovered(
 ) -> dict[str, Any]:
     assert sink.ledger is not None and sink.ledger.decision.manifest is not None  # noqa: S101, PT018
     rows = sink.ledger.decision.manifest.rows
-    told: dict[str, Any] = {"sink": sink.name, "epoch": sink.ledger.decision.epoch, "rows": rows}
+    report: dict[str, Any] = {"sink": sink.name, "epoch": sink.ledger.decision.epoch, "rows": rows}
     with Progress(console=Console(stderr=True), transient=True) as progress:
         bar = progress.add_task(f"epoch {sink.ledger.decision.epoch}", total=rows)
         try:
@@ -246,8 +246,8 @@ def _recovered(
             )
         except SparkonceError as error:
             # The other sinks are recovered all the same; the command then exits with 1.
-            told["error"] = str(error)
-        return {**told, "applied": int(progress.tasks[bar].completed)}
+            report["error"] = str(error)
+        return {**report, "applied": int(progress.tasks[bar].completed)}
 
 
 PATIENCE = 300.0
@@ -271,8 +271,8 @@ def doctor(admin: Admin, as_json: bool) -> None:
             sign, colour = SIGNS[one.level]
             say(f"{click.style(f'{sign:<5}', fg=colour)}{one}")
     if as_json:
-        told = [{**one._asdict(), "level": one.level.value} for one in found]
-        page(json.dumps(told, indent=2))
+        report = [{**one._asdict(), "level": one.level.value} for one in found]
+        page(json.dumps(report, indent=2))
     if any(one.level is Level.UNFIT for one in found):
         raise click.exceptions.Exit(1)
 

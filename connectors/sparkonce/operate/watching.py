@@ -191,12 +191,12 @@ def board(sinks: list[SinkStatus]) -> Table:
     table = Table(box=None, title=f"{counted(len(sinks), 'sink')} at {time.strftime('%H:%M:%S')}")
     rows = [_cells(sink) for sink in sinks[:PAGE]]
     # A terminal of 80 columns has room for a sink's name, and for what there is to tell.
-    told = [at for at in range(len(HEAD)) if at == 0 or any(row[at] for row in rows)]
-    for at in told:
+    columns = [at for at in range(len(HEAD)) if at == 0 or any(row[at] for row in rows)]
+    for at in columns:
         is_text = HEAD[at] in ("sink", "waits for")
         table.add_column(HEAD[at], justify="left" if is_text else "right", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(row[at]) for at in told))
+        table.add_row(*(Text(row[at]) for at in columns))
     return table
 
 

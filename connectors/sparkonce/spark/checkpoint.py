@@ -85,8 +85,8 @@ class Checkpoint:
         Raises:
             Unreadable: nobody can tell.
         """
-        told = _parsed((self._read("metadata") or b"").decode(errors="replace"))
-        return str(told["id"]) if isinstance(told, dict) and "id" in told else None
+        metadata = _parsed((self._read("metadata") or b"").decode(errors="replace"))
+        return str(metadata["id"]) if isinstance(metadata, dict) and "id" in metadata else None
 
     def offsets(self, epoch: int) -> Offsets | None:
         """What ``offsets/<epoch>`` holds; None if it is not there.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 import pkgutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar
@@ -54,11 +54,33 @@ class SinkSource(DataSource):
 
         return StreamWriter(self.connector, dict(self.options), arrow_schema(schema))
 
+    def _require_usable(self) -> None:
+        """Refuse a Python without Arrow, and a table of Spark's catalog.
+
+        Its options reach no Python data source. `schema` finds the table's properties among them,
+        where Spark is about to make it. A read or a write of a table that is there has none at all,
+        and Spark does not say what it is for.
+        """
+        require_arrow()
+        if self.options and "provider" not in self.options:
+            return
+        from sparkonce.store import load
+
+        if not any(option.required for option in load(self.connector).options):
+            return
+        of_catalog = "A table of Spark's catalog can't be of this format"
+        raise UnsupportedQuery(
+            of_catalog if self.options else "No option is given",
+            why="they say where the store is; and the options of a table of the catalog (CREATE"
+            " TABLE ... USING, saveAsTable) reach no Python data source",
+            todo="name them at spark.read or df.write and end it by load() or save(), or make a"
+            " view: CREATE TEMPORARY VIEW name USING format OPTIONS (...)",
+        )
+
     @errors_first()
     def schema(self) -> StructType:
         """See pyspark. Spark asks for it to read, where a user gives none, and not what for."""
-        require_arrow()
-        _require_options(self.options, self.connector)
+        self._require_usable()
         from sparkonce.spark import feed_reader, reader
 
         of = feed_reader if feed_reader.is_stream(self.options) else reader
@@ -68,8 +90,7 @@ class SinkSource(DataSource):
     @errors_first()
     def reader(self, schema: StructType) -> BatchReader:
         """See pyspark."""
-        require_arrow()
-        _require_options(self.options, self.connector)
+        self._require_usable()
         from sparkonce.spark.reader import reader
 
         return reader(self.connector, dict(self.options), schema)
@@ -83,35 +104,12 @@ class SinkSource(DataSource):
     @errors_first()
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """See pyspark. Checks options, schema and server before any row is read."""
-        require_arrow()
-        _require_options(self.options, self.connector)
+        self._require_usable()
         from sparkonce.spark.types import arrow_schema
         from sparkonce.spark.writer import BatchWriter
 
         columns = arrow_schema(schema)
         return BatchWriter(self.connector, dict(self.options), columns, overwrite=overwrite)
-
-
-def _require_options(options: Mapping[str, str], connector: str) -> None:
-    """Refuse a table of Spark's catalog, whose options reach no Python data source.
-
-    `schema` finds the table's properties among them, where Spark is about to make it. A read or a
-    write of a table that is there has none at all, and Spark does not say what it is for.
-    """
-    if options and "provider" not in options:
-        return
-    from sparkonce.store import load
-
-    if not any(option.required for option in load(connector).options):
-        return
-    of_catalog = "A table of Spark's catalog can't be of this format"
-    raise UnsupportedQuery(
-        of_catalog if options else "No option is given",
-        why="they say where the store is; and the options of a table of the catalog (CREATE TABLE"
-        " ... USING, saveAsTable) reach no Python data source",
-        todo="name them at spark.read or df.write and end it by load() or save(), or make a view:"
-        " CREATE TEMPORARY VIEW name USING format OPTIONS (...)",
-    )
 
 
 log = logging.getLogger("sparkonce")

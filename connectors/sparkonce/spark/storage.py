@@ -78,7 +78,7 @@ LIMIT = 30.0
 
 
 def _in_time(fetch: Callable[[], bytes | None]) -> bytes | None:
-    """What a file system gives."""
+    """What a file system gives; TimeoutError if a commit can not wait so long."""
     answer: Future[bytes | None] = Future()
 
     def run() -> None:

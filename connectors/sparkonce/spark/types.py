@@ -34,14 +34,14 @@ def _named(field: spark.StructField, path: str) -> pa.Field:
 
 
 def _field(name: str, kind: spark.DataType, path: str, *, nullable: bool = True) -> pa.Field:
-    told = ""
+    spark_name = ""
     if isinstance(kind, spark.DayTimeIntervalType) and kind.simpleString() != INTERVAL:
-        told = kind.simpleString()
+        spark_name = kind.simpleString()
     if isinstance(kind, spark.StringType) and kind.collation != BINARY:
-        told = f"string collate {kind.collation}"
+        spark_name = f"string collate {kind.collation}"
     # Spark says of an array without elements that none of them is null; Arrow knows no such type.
     nullable = nullable or isinstance(kind, spark.NullType)
-    return typed(name, _arrow(kind, path), told, nullable=nullable)
+    return typed(name, _arrow(kind, path), spark_name, nullable=nullable)
 
 
 def _arrow(kind: spark.DataType, path: str) -> pa.DataType:
@@ -59,11 +59,8 @@ def _arrow(kind: spark.DataType, path: str) -> pa.DataType:
         return pa.struct([_named(field, f"{path}.{field.name}") for field in kind.fields])
     name = "string" if isinstance(kind, spark.StringType) else kind.typeName().partition("(")[0]
     if name not in NAMES:
-        raise OptionError(
-            f"Column {path!r} has type {kind.simpleString()}, which can't be written",
-            why="it has no documented form in a store",
-            todo="cast it (for example to string; to_json for a variant), or drop it",
-        )
+        todo = "cast it (for example to string; to_json for a variant), or drop it"
+        raise _unwritable(kind, path, "it has no documented form in a store", todo)
     return NAMES[name]
 
 
@@ -71,8 +68,10 @@ def _decimal(kind: spark.DecimalType, path: str) -> pa.DataType:
     try:
         return decimal(kind.precision, kind.scale)
     except ValueError as error:
-        raise OptionError(
-            f"Column {path!r} has type {kind.simpleString()}, which can't be written",
-            why=f"it must be {error}",
-            todo="cast it",
-        ) from None
+        raise _unwritable(kind, path, f"it must be {error}", "cast it") from None
+
+
+def _unwritable(kind: spark.DataType, path: str, why: str, todo: str) -> OptionError:
+    return OptionError(
+        f"Column {path!r} has type {kind.simpleString()}, which can't be written", why, todo
+    )

@@ -165,9 +165,9 @@ def _time(value: pa.Scalar) -> str:
     return _clock(micros) + (f"{nanos:03}" if nanos else "")
 
 
-def _interval(micros: int, told: str) -> str:
+def _interval(micros: int, type_name: str) -> str:
     """An interval as Spark casts it to a string; it reads one of its own units alone."""
-    _, first, *rest = told.split()
+    _, first, *rest = type_name.split()
     units = spark_types.UNITS
     own = units[units.index(first) : units.index(rest[-1] if rest else first) + 1]
     left, shown = abs(micros), ""

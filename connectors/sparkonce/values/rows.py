@@ -98,10 +98,10 @@ def separate_bad_rows(
         return [encode(rows)], []
     except Unfit as error:
         places = error.places.to_pylist()
-        told = ((place, error.bad_row(rows, place, key)) for place in places)
+        errors = ((place, error.bad_row(rows, place, key)) for place in places)
         bad = [
             RejectedRow(one.why, f"{one.what}: {one.why}", rows.slice(place, 1))
-            for place, one in told
+            for place, one in errors
         ]
         # The others may be bad for another reason, so they are encoded anew.
         others = pc.invert(pc.is_in(pa.array(range(len(rows))), value_set=error.places))

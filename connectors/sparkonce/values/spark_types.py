@@ -65,9 +65,9 @@ _SHOWN = (*SIMPLE, (types.is_time, "time(9)"), (types.is_duration, INTERVAL))
 
 def spark_type(field: pa.Field) -> str:
     """The name of a field's type in Spark."""
-    told = (field.metadata or {}).get(SPARK)
-    if told:
-        return str(told.decode())
+    spark_name = (field.metadata or {}).get(SPARK)
+    if spark_name:
+        return str(spark_name.decode())
     kind = field.type
     if types.is_nested(kind):
         return _nested(kind)
@@ -94,9 +94,11 @@ def type_name(kind: pa.DataType) -> str:
     return spark_type(pa.field("", kind))
 
 
-def typed(name: str, kind: pa.DataType, told: str = "", *, nullable: bool = True) -> pa.Field:
+def typed(name: str, kind: pa.DataType, spark_name: str = "", *, nullable: bool = True) -> pa.Field:
     """A field, with what Spark says about its type where Arrow has no word for that."""
-    return pa.field(name, kind, nullable, metadata={SPARK: told.encode()} if told else None)
+    return pa.field(
+        name, kind, nullable, metadata={SPARK: spark_name.encode()} if spark_name else None
+    )
 
 
 def decimal(precision: int = 10, scale: int = 0) -> pa.DataType:
@@ -175,8 +177,8 @@ class _Reader:
         if word in ("decimal", "dec", "numeric"):
             return pa.field(name, self._decimal())
         if word == "interval":
-            told = self._interval()
-            return typed(name, pa.duration("us"), "" if told == INTERVAL else told)
+            spark_name = self._interval()
+            return typed(name, pa.duration("us"), "" if spark_name == INTERVAL else spark_name)
         if word not in NAMES:
             raise self._problem(f"a type that can be written, and not {word!r}")
         # The length of char(10) or varchar(10), the precision of time(6): Arrow knows neither.
