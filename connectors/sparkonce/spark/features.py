@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from sparkonce import __version__
 from sparkonce.errors import MissingExtra, SparkonceError, UnsupportedQuery, this_python
 
 log = logging.getLogger("sparkonce")
@@ -111,7 +110,8 @@ def reduced(made: object, extra: str) -> tuple[Any, ...]:
     'sparkonce'``. What makes the object there goes by value, and says what `extra` to install.
     """
     kind = type(made)
-    return _maker(), (kind.__module__, kind.__qualname__, __version__, extra), vars(made)
+    release = sys.modules[kind.__module__.partition(".")[0]].__version__
+    return _maker(), (kind.__module__, kind.__qualname__, release, extra), vars(made)
 
 
 def _maker() -> Callable[[str, str, str, str], Any]:
