@@ -9,7 +9,7 @@ import re
 
 from pyspark_mysql.binlog.gtids import is_gtid, is_gtids
 from pyspark_mysql.follow.changes import OP
-from pyspark_mysql.read.relation import subquery
+from pyspark_mysql.read.source import subquery
 from pyspark_mysql.server import address
 from pyspark_mysql.server.literals import NAME, NAME_RULE
 from pyspark_mysql.write.plan import MODES
