@@ -23,9 +23,9 @@ Fault = Callable[[str, int], SinkBehindCheckpoint]
 
 
 class ClusterStore:
-    """See `RedisStore`, of which this is no kind: no step writes to two slots.
+    """See `sparkonce.store.Store`. No step writes to two slots, so each lane has its own progress.
 
-    So each lane has progress of its own; option ``onLostCommit`` says what is done about losses.
+    Option ``onLostCommit`` says what is done where a lane or the ledger has lost some.
     """
 
     def __init__(

@@ -29,10 +29,7 @@ FAULTS = json.dumps(OF_ROWS)
 class RedisDelivery(EpochDelivery[None]):
     """What a single server and a cluster share: the decision, and the letters of its bad rows.
 
-    Args:
-        session: of the server.
-        manifest: of the decision.
-        most: how many rows of it may become dead letters, if it was decided that rows do.
+    So many rows (`most`) may become dead letters, if it was decided that rows do.
     """
 
     def __init__(self, session: RedisSession, manifest: Manifest, most: MaxBadRows) -> None:
