@@ -12,16 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_redis.read.keys import WHOLE, KeyPattern, key_pattern, require_no_pattern
-from pyspark_redis.read.models import (
-    BEGIN,
-    ENTRY,
-    READERS,
-    SCORE,
-    VALUE,
-    KeyRows,
-    ModelReader,
-    passing,
-)
+from pyspark_redis.read.models import ENTRY, READERS, SCORE, VALUE, KeyRows, ModelReader, passing
 from pyspark_redis.read.servers import ALL, KeyScan, KeySplit, Servers
 from pyspark_redis.read.wire import Wire, good, is_other_type, opened
 from pyspark_redis.server.failures import no_stream, translated
@@ -203,7 +194,7 @@ def _keys(servers: Servers, reader: ModelReader, scan: KeyScan) -> Sample:
 
 
 def _asked(wire: Wire, reader: ModelReader, keys: Sequence[bytes]) -> Sample:
-    replies = wire.ask([reader.ask(key, BEGIN) for key in keys])
+    replies = wire.ask([reader.ask(key) for key in keys])
     for key, reply in zip(keys, replies, strict=True):
         if not is_other_type(reply) and (found := reader.sample(good(reply))):
             yield key, found
@@ -213,7 +204,7 @@ def _entries(servers: Servers, streams: Sequence[str]) -> Sample:
     reader = READERS["stream"]()
     for key in map(str.encode, streams):
         with opened(servers.holder(key)) as wire:
-            (reply,) = wire.ask([reader.ask(key, BEGIN)])
+            (reply,) = wire.ask([reader.ask(key)])
         if is_other_type(reply):
             raise no_stream(key.decode())
         if found := reader.sample(good(reply)):

@@ -56,7 +56,7 @@ class ModelReader:
         self._head = b"*%d\r\n" % (2 + len(rest)) + argument(name)
         self._tail = b"".join(map(argument, rest))
 
-    def ask(self, key: bytes, begin: bytes) -> bytes:  # noqa: ARG002 (of streams)
+    def ask(self, key: bytes, begin: bytes = BEGIN) -> bytes:  # noqa: ARG002 (of streams)
         """The command for what lies under a key."""
         return b"%b$%d\r\n%b\r\n%b" % (self._head, len(key), key, self._tail)
 
@@ -177,7 +177,7 @@ class StreamReader(ModelReader):
         self._page = b"100" if names is None else b"%d" % PAGE
         super().__init__(names)
 
-    def ask(self, key: bytes, begin: bytes) -> bytes:
+    def ask(self, key: bytes, begin: bytes = BEGIN) -> bytes:
         """See `ModelReader.ask`."""
         return command(b"XRANGE", key, begin, b"+", b"COUNT", self._page)
 
