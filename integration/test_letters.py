@@ -56,7 +56,7 @@ def redis_place(redis_url: str, unique: str) -> Place:
         client.set(f"{unique}:300", "no hash")
     bad = {"onBadRow": "deadLetter", "deadLetter": "bad", "maxBadRows": "100%"}
     query = DirectQuery(ROWS, url=redis_url, keyPrefix=unique, key=f"{unique}:{{n}}", **bad)
-    return Place(query, redis_url, ("-o", f"keyPrefix={unique}"), of_redis.Box)
+    return Place(query, redis_url, ("-o", f"keyPrefix={unique}"), of_redis.LetterBox)
 
 
 def letters(place: Place, *arguments: str) -> Result:

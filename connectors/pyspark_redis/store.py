@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pyspark_redis import health
-from pyspark_redis.journal.dead_letters import Box, DeadLetters, letterboxes
+from pyspark_redis.journal.dead_letters import DeadLetters, LetterBox, letterboxes
 from pyspark_redis.journal.journal import Journal
 from pyspark_redis.server import preflight
 from pyspark_redis.server.session import RedisSession
@@ -63,7 +63,7 @@ class RedisStore:
         with self.session.asking("asking the server for its settings"):
             yield from health.examine(self.session.client, self.session.key("probe"))
 
-    def letterboxes(self) -> list[Box]:
+    def letterboxes(self) -> list[LetterBox]:
         """See `sparkonce.letterbox.KeepsLetters`."""
         return letterboxes(self.session, self.dead_letters)
 

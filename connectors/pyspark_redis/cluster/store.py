@@ -8,7 +8,7 @@ from dataclasses import replace
 from pyspark_redis import health
 from pyspark_redis.cluster.delivery import ClusterDelivery
 from pyspark_redis.cluster.lanes import LaneProgress, Lanes, NodeProgress
-from pyspark_redis.journal.dead_letters import Box, DeadLetters, letterboxes
+from pyspark_redis.journal.dead_letters import DeadLetters, LetterBox, letterboxes
 from pyspark_redis.journal.journal import Journal
 from pyspark_redis.server import preflight
 from pyspark_redis.server.nodes import SLOTS, ClusterSession
@@ -62,7 +62,7 @@ class ClusterStore:
                 for finding in health.examine(client, probes.of(slot), cluster=True):
                     yield finding._replace(what=f"{host}:{port}: {finding.what}")
 
-    def letterboxes(self) -> list[Box]:
+    def letterboxes(self) -> list[LetterBox]:
         """See `sparkonce.letterbox.KeepsLetters`."""
         return letterboxes(self.session, self.dead_letters)
 

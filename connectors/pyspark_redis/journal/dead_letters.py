@@ -61,18 +61,18 @@ class DeadLetters:
         self.session.run(scripts.put_aside(), keys, given)
 
 
-def letterboxes(session: RedisSession, own: DeadLetters | None) -> list[Box]:
+def letterboxes(session: RedisSession, own: DeadLetters | None) -> list[LetterBox]:
     """That of the sink, or all that there are; a key of another type is none."""
     if own:
-        return [Box(session, own.name)]
+        return [LetterBox(session, own.name)]
     with session.asking("looking for dead letters"):
         pattern = session.key("letters", "*")
         names = session.client.scan_iter(pattern, count=10_000, _type="stream")
         found = sorted(text(name) for name in names)
-    return [Box(session, name.removeprefix(session.key("letters", ""))) for name in found]
+    return [LetterBox(session, name.removeprefix(session.key("letters", ""))) for name in found]
 
 
-class Box:
+class LetterBox:
     """See `sparkonce.letterbox.Letterbox`. Entries that are no letters are passed over."""
 
     def __init__(self, session: RedisSession, name: str) -> None:
