@@ -96,6 +96,10 @@ class LogReader(StreamReader, AvailableNow):
     def latestOffset(  # noqa: N802 (Spark's name)
         self, start: Offset | None = None, limit: Any = None
     ) -> Offset:
+        return self.following(start, limit)
+
+    def following(self, start: Offset | None, limit: Any) -> Offset:
+        """The end of the epoch behind an offset."""
         start = self.last if start is None else start
         after = start["at"] if start else self.begun
         at = self.limited(after, self.log.end() if self.goal is None else self.goal, limit)

@@ -89,12 +89,10 @@ class UpToNow(LogReader):
 class FromMemory(LogReader):
     """Where a query goes on is what its process knows: at first, the end."""
 
-    def latestOffset(  # noqa: N802 (Spark's name)
-        self, start: Offset | None = None, limit: Any = None
-    ) -> Offset:
+    def following(self, start: Offset | None, limit: Any) -> Offset:
         if start and "after" not in self.__dict__:
             self.after = self.log.end()
-        found = super().latestOffset(start, limit)
+        found = super().following(start, limit)
         if found != start:
             found["after"] = self.__dict__.get("after", 0)
             self.after = found["at"]
@@ -146,10 +144,8 @@ class WithoutEnd(LogReader):
 class OneEpoch(LogReader):
     """What is available now is one epoch."""
 
-    def latestOffset(  # noqa: N802 (Spark's name)
-        self, start: Offset | None = None, limit: Any = None
-    ) -> Offset:
-        found = super().latestOffset(start, limit)
+    def following(self, start: Offset | None, limit: Any) -> Offset:
+        found = super().following(start, limit)
         if self.goal is not None:
             self.goal = found["at"]
         return found
@@ -219,10 +215,8 @@ class OfThisMachine(LogReader):
 class WithTime(LogReader):
     """An offset says when it was made."""
 
-    def latestOffset(  # noqa: N802 (Spark's name)
-        self, start: Offset | None = None, limit: Any = None
-    ) -> Offset:
-        return {**super().latestOffset(start, limit), "seen": time.time()}
+    def following(self, start: Offset | None, limit: Any) -> Offset:
+        return {**super().following(start, limit), "seen": time.time()}
 
 
 class WithRestarts(LogReader):
@@ -230,10 +224,8 @@ class WithRestarts(LogReader):
 
     ahead: int | None = None
 
-    def latestOffset(  # noqa: N802 (Spark's name)
-        self, start: Offset | None = None, limit: Any = None
-    ) -> Offset:
-        found = super().latestOffset(start, limit)
+    def following(self, start: Offset | None, limit: Any) -> Offset:
+        found = super().following(start, limit)
         self.ahead = (3 if start else 0) if self.ahead is None else max(0, self.ahead - 1)
         return {**found, "ahead": self.ahead}
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from dataclasses import replace
 
 import pytest
+from integration.support.marks import slow_cases
 from tests.kit.explorer_bugs import BUGS
+from tests.kit.mutants import MUTANTS
 
 from sparkonce.tck.explore import Report, explore, history
-from sparkonce.tck.simulation.memory import MemoryStore
+from sparkonce.tck.memory_subject import PROFILES
 
 pytestmark = pytest.mark.xdist_group("explore")  # its report serves several tests
 
 SCHEDULES = range(5000, 7000)
 PLANTED = 3000
-PROFILES = ["whole epochs", "atomic chunks", "row by row"]
 
 
 @pytest.fixture(scope="module")
@@ -50,30 +50,27 @@ def test_the_history_of_a_seed_is_that_of_its_losses() -> None:
     assert not any(lossy(seed, 0.0) for seed in seeds)
 
 
-# -- planted bugs
+# -- mutants of the kit
 
-rare = partial(pytest.param, marks=pytest.mark.slow)
-SOON = list(BUGS)[:1]
-CASES = [pytest.param(*BUGS[name], id=name) for name in SOON]
-CASES += [rare(*bug, id=name) for name, bug in BUGS.items() if name not in SOON]
+SOON = 2
 
 
-@pytest.mark.parametrize(("profile", "make", "plant", "rules", "losses", "start"), CASES)
-def test_a_planted_bug_is_found(
-    monkeypatch: pytest.MonkeyPatch,
-    profile: str,
-    make: Callable[[], MemoryStore] | None,
-    plant: Callable[[pytest.MonkeyPatch], None],
-    rules: set[str],
-    losses: float,
-    start: int,
-) -> None:
-    """`start` is only there to save time: rare ones take a thousand schedules from 0."""
-    plant(monkeypatch)
-    found = explore(range(start, start + PLANTED), profile, make=make, losses=losses)
+@pytest.mark.parametrize("name", [*list(BUGS)[:SOON], *slow_cases(*list(BUGS)[SOON:])])
+def test_a_mutant_that_only_schedules_show_is_found(name: str) -> None:
+    search = BUGS[name]
+    (planted,) = (one for one in MUTANTS if one.name == name)
+    planted = replace(planted, store=search.store or planted.store)
+    schedules = range(search.start, search.start + PLANTED)
+    with planted.at_work():
+        found = explore(
+            schedules,
+            search.profile,
+            make=lambda: planted.new_subject(search.profile).memory,
+            losses=search.losses,
+        )
     assert found.failures, f"not found in {PLANTED} schedules"
     [failure] = found.failures
-    assert failure.rule in rules
-    assert len(failure.history) < 150
+    assert failure.rule in search.rules
+    assert len(failure.history) < 200
     assert failure.command in str(failure)
-    assert failure.seed == start + found.schedules.total() - 1
+    assert failure.seed == schedules[found.schedules.total() - 1]

@@ -28,15 +28,7 @@ def run(
     command = [sys.executable, "-W", "error", "-m", "pytest", "-q"]
     command += ["-p", "no:cacheprovider", "-p", "no:randomly"]  # which its readers may not have
     return subprocess.run(
-        [
-            *command,
-            "--rootdir",
-            str(home),
-            "--basetemp",
-            str(home / "tmp"),
-            "-rs",
-            *tests,
-        ],
+        [*command, "--rootdir", str(home), "--basetemp", str(home / "tmp"), "-rs", *tests],
         cwd=home,
         env={**os.environ, "PYTHONPATH": str(home), **env},
         capture_output=True,

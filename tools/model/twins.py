@@ -92,7 +92,7 @@ UNSEEN: Mapping[str, Sequence[str]] = {
 ALONE: Mapping[str, str] = {
     "any lane": "the store in memory has no lanes: integration/redis/test_cluster_late.py",
     "rows before the acknowledgement": "the store in memory shows nothing that it will lose:"
-    " tests/elasticsearch/test_decisions.py",
+    " tests/elasticsearch/test_streams.py",
 }
 """Mutants of docs/model that the kit can't see in memory, and which tests stand for them."""
 

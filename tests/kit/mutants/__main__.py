@@ -11,7 +11,7 @@ import os
 import sys
 
 from tests.kit.mutants import MUTANTS
-from tests.kit.mutants.trial import checks, found
+from tests.kit.mutants.mutant import checks, found
 
 PACE = "7"
 
