@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 from tests.answering import Say, saying
+from tests.scenarios import MemoryWorld
 from tests.ways import Fake
-from tests.worlds import MemoryWorld
 
 from sparkonce.operate.admin import Admin
 from sparkonce.tck.simulation.actors import Query

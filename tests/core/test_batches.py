@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import pytest
 from tests.ledgers import by_part
-from tests.worlds import MemoryWorld, decide_and_die
+from tests.scenarios import MemoryWorld, decide_and_die
 
-from sparkonce.errors import ConcurrentDriver, RecordDamaged, VersionBehindSink, WrittenTwice
+from sparkonce.errors import ConcurrentDriver, RecordDamaged, WrittenTwice
 from sparkonce.operate.admin import Admin
 from sparkonce.protocol import Follows, Record
 from sparkonce.store import Store
 from sparkonce.tck.simulation.actors import Query, Run
-from sparkonce.tck.simulation.faults import DIES_BEFORE, DIES_WITHIN, Crash
+from sparkonce.tck.simulation.faults import DIES_BEFORE, Crash
 
 
 @pytest.fixture(params=[True, False], ids=["whole epochs", "chunk by chunk"])
@@ -29,41 +28,6 @@ def dies_at(query: Query, step: str, epoch: int, rows: list[str], run: Run | Non
     with pytest.raises(Crash):
         (run or query.start()).write(epoch, rows)
     query.through = None
-
-
-def test_numbers_may_leave_gaps(batches: Query) -> None:
-    run = batches.start()
-    for epoch in (3, 4, 17):
-        run.write(epoch, [f"row {epoch}"])
-    assert batches.world.rows == ["row 3", "row 4", "row 17"]
-
-
-def test_another_run_skips_the_last_batch(batches: Query) -> None:
-    batches.start().write(3, ["a"])
-    again = batches.start()
-    again.write(3, ["drawn anew"])
-    again.write(4, ["b"])
-    assert batches.world.rows == ["a", "b"]
-
-
-def test_a_second_write_of_one_run_is_refused(batches: Query) -> None:
-    run = batches.start()
-    run.write(3, ["a"])
-    with pytest.raises(WrittenTwice, match="sinkId"):
-        run.write(3, ["b"])
-    assert batches.world.rows == ["a"]
-
-
-def test_a_run_that_has_skipped_a_batch_does_not_skip_again(batches: Query) -> None:
-    """Its first write is the one that a crash came after; the second was never written."""
-    batches.start().write(3, ["a"])
-    replay = batches.start()
-    replay.write(3, ["a"])
-    with pytest.raises(WrittenTwice):
-        replay.write(3, ["b"])
-    with pytest.raises(WrittenTwice):
-        replay.write(3, ["b"])
-    assert batches.world.rows == ["a"]
 
 
 def test_a_write_that_failed_undecided_is_written_by_its_repetition() -> None:
@@ -95,16 +59,6 @@ def test_a_run_that_was_superseded_is_refused(batches: Query) -> None:
     assert batches.world.rows == ["a", "b"]
 
 
-def test_a_session_writes_a_version_once(batches: Query) -> None:
-    batches.named = True
-    job = batches.start()
-    job.write(7, ["a"])
-    with pytest.raises(WrittenTwice, match=r"Version 7 of a .*in one session.*txnAppId"):
-        job.write(7, ["b"])
-    batches.start().write(7, ["drawn anew"])
-    assert batches.world.rows == ["a"]
-
-
 def test_a_version_that_an_earlier_release_wrote_is_skipped_whoever_comes(batches: Query) -> None:
     """It did not keep which query wrote it."""
     batches.named = True
@@ -118,18 +72,6 @@ def test_a_version_that_an_earlier_release_wrote_is_skipped_whoever_comes(batche
     assert batches.world.rows == ["a"]
 
 
-def test_a_version_without_a_run_is_skipped_as_often_as_it_comes(batches: Query) -> None:
-    batches.named = True
-    job = Run(batches, "")
-    job.write(7, ["a"])
-    for _ in range(3):
-        job.write(7, ["drawn anew"])
-    with pytest.raises(VersionBehindSink, match="txnVersion above 7"):
-        job.write(6, ["older"])
-    job.write(9, ["b"])
-    assert batches.world.rows == ["a", "b"]
-
-
 # -- without a name
 
 
@@ -137,33 +79,6 @@ def test_a_version_without_a_run_is_skipped_as_often_as_it_comes(batches: Query)
 def nameless(batches: Query) -> Query:
     batches.follows = Follows.ONCE
     return batches
-
-
-def test_a_batch_without_a_name_leaves_nothing(nameless: Query) -> None:
-    Run(nameless, "").write(0, ["a"], ["b"])
-    assert nameless.world.rows == ["a", "b"]
-    assert nameless.store.names() == []
-
-
-def test_what_such_a_batch_has_decided_can_be_finished_without_it() -> None:
-    """Its record stays until gc: the driver may live, and must not miss it."""
-    query = Query(MemoryWorld(whole_epochs=False), checkpoint=None, follows=Follows.ONCE)
-    dies_at(query, "apply", 0, ["a"], Run(query, ""))
-    admin = Admin(query.store)
-    (sink,) = admin.sinks()
-    admin.recover(sink)
-    assert query.world.rows == ["a"]
-    assert query.ledger.is_done_with
-
-
-def test_what_such_a_batch_has_decided_is_finished_before_another_batch_of_its_target() -> None:
-    """Or `recover` would put its rows over newer ones."""
-    world = MemoryWorld(whole_epochs=False)
-    died = Query(world, "died", checkpoint=None, follows=Follows.ONCE)
-    dies_at(died, "apply", 0, ["old"], Run(died, ""))
-    other = Query(world, "other", checkpoint=None, follows=Follows.ONCE)
-    Run(other, "").write(0, ["new"])
-    assert world.in_order() == ["old", "new"]
 
 
 def test_a_driver_that_finds_its_batch_finished_by_others_does_not_write_it_again() -> None:
@@ -204,24 +119,6 @@ def test_who_comes_after_such_a_batch_is_remembered(nameless: Query, follows: Fo
     after.start().write(0, ["b"])
     after.start().write(0, ["drawn anew"])
     assert nameless.world.rows == ["b"]
-
-
-def test_a_record_that_could_not_be_taken_away_goes_when_its_store_is_cleaned(
-    nameless: Query, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    nameless.faulty().fail_next("discard", DIES_WITHIN)
-    with pytest.raises(Crash):
-        Run(nameless, "").write(0, ["a"])
-    nameless.through = None
-    admin = Admin(nameless.store)
-    assert admin.sweep(grace=60) == 0
-    for sink in admin.sinks():
-        admin.gc(sink, grace=0)
-    later = time.time() + 61
-    monkeypatch.setattr(time, "time", lambda: later)
-    assert admin.sweep(grace=60) == 1
-    assert nameless.world.rows == ["a"]
-    assert nameless.store.names() == []
 
 
 def test_a_batch_lets_a_stream_that_lives_finish_what_it_decides(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from tests.ledgers import ledger_of, with_fields
-from tests.worlds import MemoryWorld
+from tests.scenarios import MemoryWorld
 
 from sparkonce.operate.arguments import STYLE
 from sparkonce.operate.cli import main

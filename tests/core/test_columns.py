@@ -1,4 +1,4 @@
-"""Names of columns: those that can't be stored, and those that Spark hands over otherwise."""
+"""Columns and types: what can't be stored, and what Spark hands over otherwise."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pyspark.sql.types import (
     DataType,
     LongType,
     MapType,
+    NullType,
     StringType,
     StructField,
     StructType,
 )
-from tests.worlds import assert_refused
+from tests.scenarios import assert_refused
 
-from sparkonce.errors import UnsupportedQuery
+from sparkonce.errors import OptionError, UnsupportedQuery
 from sparkonce.spark.types import arrow_schema
 from sparkonce.values.spark_types import as_announced, parse
 
@@ -95,3 +96,28 @@ def test_columns_that_are_not_those_announced_are_refused(place: int, field: pa.
     name = ANNOUNCED.field(place).name
     with pytest.raises(UnsupportedQuery, match=f"differs is '{name}'"):
         handed(AS_SESSIONS_HAVE_IT.set(place, field))
+
+
+# -- types of Spark that Arrow has no equal of: written, or refused by the column's name
+
+
+NOTHING = ArrayType(NullType(), containsNull=False)
+"""What ``array()`` is."""
+
+
+def made(kind: object) -> pa.DataType:
+    return arrow_schema(StructType([StructField("tags", kind, nullable=False)])).field("tags").type
+
+
+def test_an_array_without_elements_is_one() -> None:
+    assert made(NOTHING) == pa.list_(pa.null())
+    assert made(ArrayType(NOTHING)) == pa.list_(pa.list_(pa.null()))
+    assert made(NullType()) == pa.null()
+    nested = StructType([StructField("inner", NOTHING, nullable=False)])
+    assert made(nested).field("inner").type == pa.list_(pa.null())
+
+
+@pytest.mark.parametrize("value", [NullType(), LongType()])
+def test_a_map_without_entries_is_refused_by_its_name(value: object) -> None:
+    with pytest.raises(OptionError, match=r"Column 'tags' has type map<void,\w+>"):
+        made(MapType(NullType(), value))

@@ -1,16 +1,26 @@
-"""Commit, step by step: an epoch takes effect once, and only as the one that was decided."""
+"""Commit and abort, as far as no rule of the kit asks: errors, limits, and what meets in a race."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from unittest.mock import Mock
+
 import pytest
-from tests.worlds import MemoryWorld, move_ledger
+from tests.ledgers import by_part
+from tests.scenarios import MemoryWorld, decide_and_die, move_ledger
 
-from sparkonce.errors import ConcurrentDriver, StagedDataMissing, StoreUnreachable
+from sparkonce.errors import (
+    CheckpointBehindSink,
+    CheckpointReplaced,
+    ConcurrentDriver,
+    SparkonceError,
+    StoreUnreachable,
+)
 from sparkonce.exactly_once.commit import LOST_RACES
+from sparkonce.exactly_once.ledger import PAST_DOOMED
+from sparkonce.protocol import Record
 from sparkonce.tck.simulation.actors import QUICK, Query
-from sparkonce.tck.simulation.faults import REPLY_LOST, REQUEST_LOST, SENT_TWICE, Fault, FaultyStore
-
-LATE = Fault("arrives late", late=99)
+from sparkonce.tck.simulation.faults import REPLY_LOST, REQUEST_LOST, Fault, FaultyStore
 
 
 def test_every_row_takes_effect_once_in_the_order_of_partition_and_row(query: Query) -> None:
@@ -19,11 +29,6 @@ def test_every_row_takes_effect_once_in_the_order_of_partition_and_row(query: Qu
     run.commit(0, receipts[::-1])
     assert query.world.rows == list("abcdefgh")
     assert query.world.staged() == 0
-
-
-def test_a_row_that_occurs_twice_takes_effect_twice(query: Query) -> None:
-    query.start().write(0, ["a", "a"], ["a"])
-    assert query.world.rows == ["a", "a", "a"]
 
 
 def test_epochs_follow_each_other_and_the_ledger_counts_them(query: Query) -> None:
@@ -40,126 +45,7 @@ def test_epochs_follow_each_other_and_the_ledger_counts_them(query: Query) -> No
     assert ledger == query.ledger
 
 
-@pytest.mark.parametrize("partitions", [[], [[]], [[], []]], ids=["no task", "one", "two"])
-def test_an_epoch_without_rows_counts_as_an_epoch(
-    query: Query, partitions: list[list[str]]
-) -> None:
-    run = query.start()
-    run.write(0, *partitions)
-    run.write(1, ["a"])
-    run.write(2, *partitions)
-    assert query.ledger.decision.epoch == 2
-    assert query.world.rows == ["a"]
-
-
-def test_nothing_takes_effect_before_the_commit(query: Query) -> None:
-    query.start().stage(0, ["a", "b", "c"])
-    assert query.world.rows == []
-    assert query.world.staged() == 2
-
-
-def test_every_write_of_the_ledger_moves_its_revision_and_its_stamp(query: Query) -> None:
-    run, seen = query.start(), set()
-    for epoch in range(3):
-        ledger = run.write(epoch, ["a"])
-        seen.add((ledger.revision, ledger.stamp))
-    again = query.start().write(2, ["b"])
-    seen.add((again.revision, again.stamp))
-    assert len({revision for revision, _ in seen}) == len({stamp for _, stamp in seen}) == 4
-
-
-def test_two_sinks_of_one_store_do_not_see_each_other(world: MemoryWorld) -> None:
-    first = Query(world, id="a", sink_id="first", checkpoint="/one")
-    second = Query(world, id="b", sink_id="second", checkpoint="/two")
-    receipts = second.start().stage(0, ["later"])
-    first.start().write(0, ["a"])
-    second.start().commit(0, receipts)
-    assert world.rows == ["a", "later"]
-
-
-# -- a replay
-
-
-def test_a_replay_drops_what_was_staged_for_it(query: Query) -> None:
-    before = query.start()
-    before.write(0, ["a", "b"])
-    receipts = before.stage(1, ["c"])
-    again = query.start().stage(1, ["other", "rows", "now"])
-    before.commit(1, receipts)
-    ledger = query.start().commit(1, again)
-    assert query.world.rows == ["a", "b", "c"]
-    assert query.world.staged() == 0
-    assert (ledger.totals.epochs, ledger.totals.rows) == (2, 3)
-
-
-def test_after_a_replay_the_next_epoch_is_taken(query: Query) -> None:
-    query.start().write(0, ["a"])
-    run = query.start()
-    run.write(0, ["again"])
-    run.write(1, ["b"])
-    assert query.world.rows == ["a", "b"]
-
-
-def test_a_replay_may_be_replayed(query: Query) -> None:
-    for _ in range(3):
-        query.start().write(0, ["a"])
-    assert query.world.rows == ["a"]
-
-
-# -- chunks must be there
-
-
-def test_a_missing_chunk_fails_the_batch_and_nothing_takes_effect(query: Query) -> None:
-    run = query.start()
-    run.write(0, ["a"])
-    receipts = run.stage(1, ["b", "c", "d"], ["e"])
-    query.world.memory.log[query.name, receipts[0].task.attempt].pop(1)
-    with pytest.raises(StagedDataMissing):
-        run.commit(1, receipts)
-    assert query.world.rows == ["a"]
-    assert query.ledger.decision.epoch == 0
-    run.abort(1, receipts)
-    query.start().write(1, ["b", "c", "d"], ["e"])
-    assert query.world.rows == list("abcde")
-
-
-def test_a_chunk_with_another_row_count_fails_the_batch(query: Query) -> None:
-    run = query.start()
-    receipts = run.stage(0, ["a", "b", "c"])
-    run.stage_task(receipts[0].task, ["x"])
-    with pytest.raises(StagedDataMissing):
-        run.commit(0, receipts)
-    assert query.world.rows == []
-
-
 # -- deciding
-
-
-@pytest.mark.parametrize("fault", [SENT_TWICE, REPLY_LOST, REQUEST_LOST], ids=str)
-@pytest.mark.parametrize("step", ["publish", "decide", "swap", "apply", "prepare", "read", "stage"])
-def test_a_commit_gets_over_one_lost_or_repeated_message(
-    query: Query, step: str, fault: Fault
-) -> None:
-    store = query.faulty()
-    run = query.start()
-    run.write(0, ["a"])
-    store.fail_next(step, fault)
-    run.write(1, ["b", "c", "d"])
-    run.write(2, ["e"])
-    assert query.world.rows == list("abcde")
-    assert query.world.staged() == 0
-
-
-def test_a_decide_that_arrives_after_the_ledger_was_moved_is_void(query: Query) -> None:
-    store = query.faulty()
-    run = query.start()
-    run.write(0, ["a"])
-    store.fail_next("publish" if query.world.memory.whole_epochs else "decide", LATE)
-    run.write(1, ["b"])
-    store.deliver_all()
-    run.write(2, ["c"])
-    assert query.world.rows == ["a", "b", "c"]
-    assert query.ledger.totals.rows == 3
 
 
 def test_a_ledger_that_others_write_all_the_time_ends_in_an_error(query: Query) -> None:
@@ -176,14 +62,192 @@ def test_a_ledger_that_others_write_all_the_time_ends_in_an_error(query: Query) 
 def test_a_store_that_never_answers_a_decide_is_called_unreachable(query: Query) -> None:
     run = query.start()
     receipts = run.stage(0, ["a"])
-    store, tries = query.faulty(), []
-
-    def never_answers(*_: object) -> None:
-        tries.append(1)
-        raise StoreUnreachable("no answer")
-
-    store.publish = never_answers  # type: ignore[attr-defined]
+    store = query.faulty()
+    store.publish = Mock(side_effect=StoreUnreachable("no answer"))  # type: ignore[attr-defined]
     with pytest.raises(StoreUnreachable, match="no answer"):
         run.commit(0, receipts)
-    assert 2 <= len(tries) <= QUICK.max_retries + 1
+    assert 2 <= store.publish.call_count <= QUICK.max_retries + 1
     assert query.world.rows == []
+
+
+# -- runs
+
+
+def test_a_replay_is_still_one_though_something_moves_the_ledger(query: Query) -> None:
+    query.start().write(0, ["a"])
+    new = Query(query.world).start()
+    receipts = new.stage(0, ["replayed"])
+    new.query.faulty().before("swap", lambda: move_ledger(query))
+    new.commit(0, receipts)
+    assert query.ledger.owner.replayed == {new.run_id: 0}
+
+
+def test_a_commit_without_any_task_does_not_end_the_run(world: MemoryWorld) -> None:
+    """Where a batch has no task there is no message, and so no run id."""
+    query = Query(world)
+    run = query.start()
+    run.write(0, ["a"])
+    nameless = replace(run.driver(1), run_id="")
+    run.committer().commit(nameless, [])
+    run.write(2, ["b"])
+    assert world.rows == ["a", "b"]
+
+
+# -- late cleaning
+
+
+def test_cleaning_leaves_what_a_later_epoch_and_another_sink_have_staged(
+    world: MemoryWorld,
+) -> None:
+    query = Query(world)
+    other = Query(world, id="b", sink_id="other", checkpoint="/other")
+    run = query.start()
+    next_epoch = run.stage(1, ["b"])
+    foreign = other.start().stage(0, ["x"])
+    run.write(0, ["a"])
+    run.commit(1, next_epoch)
+    other.start().commit(0, foreign)
+    assert world.rows == ["a", "b", "x"]
+
+
+# -- what is decided is finished: by whoever comes next, from the manifest alone
+
+
+def test_an_epoch_is_finished_though_something_moves_the_ledger_meanwhile() -> None:
+    query = Query(MemoryWorld(whole_epochs=False))
+    run = query.start()
+    receipts = run.stage(0, ["a", "b", "c"])
+    query.faulty().before("apply", lambda: move_ledger(query))
+    assert run.commit(0, receipts).decision.manifest is None
+    assert query.ledger.decision.manifest is None
+    assert query.world.rows == ["a", "b", "c"]
+
+
+def test_what_is_decided_is_finished_even_if_the_next_commit_is_refused() -> None:
+    query = Query(MemoryWorld(whole_epochs=False))
+    query.start().write(0, ["a"])
+    decide_and_die(query, 1, ["b"])
+    with pytest.raises(CheckpointBehindSink):
+        query.start().write(0, ["other"])
+    assert query.world.rows == ["a", "b"]
+    assert query.ledger.decision.manifest is None
+
+
+def test_a_refused_query_finishes_nothing() -> None:
+    world = MemoryWorld(whole_epochs=False)
+    old = Query(world, id="old", sink_id="orders")
+    decide_and_die(old, 0, ["a"])
+    with pytest.raises(CheckpointReplaced):
+        Query(world, id="new", sink_id="orders").start().write(0, ["b"])
+    assert world.rows == []
+    assert old.ledger.decision.manifest is not None
+
+
+@pytest.mark.parametrize("step", ["apply", "swap"])
+def test_a_decision_that_the_store_loses_before_it_is_finished_is_not_acknowledged(
+    step: str,
+) -> None:
+    query = Query(MemoryWorld(whole_epochs=False))
+    run = query.start()
+    run.write(0, ["a"])
+    before = query.world.snapshot()
+    receipts = run.stage(1, ["b"])
+    trial = query.faulty()
+    world = query.world
+
+    def lose_then(call: object) -> object:
+        def lost(*args: object) -> object:
+            if query.ledger.decision.epoch == 1:
+                world.restore(before)
+            return call(*args)  # type: ignore[operator]
+
+        return lost
+
+    setattr(trial, step, lose_then(getattr(world.memory, step)))
+    with pytest.raises(SparkonceError):
+        run.commit(1, receipts)
+    assert world.rows == ["a"]
+
+
+def test_a_decision_that_gets_another_name_meanwhile_is_finished_before_its_commit_ends() -> None:
+    """An operator sends the rest of it elsewhere while its driver still applies it."""
+    query = Query(MemoryWorld(whole_epochs=False))
+    memory = query.world.memory
+
+    def rename() -> None:
+        ledger = query.ledger
+        assert ledger.decision.manifest is not None
+        renamed = replace(ledger.decision.manifest, token="renamed")
+        moved = ledger.moved(**by_part(ledger, manifest=renamed, token="renamed"))
+        memory.swap(query.name, moved.to_record(), moved.replaces)
+
+    query.faulty().before("apply", rename)
+    ledger = query.start().write(0, ["a"])
+    assert (ledger.decision.token, ledger.decision.manifest) == ("renamed", None)
+    assert query.world.rows == ["a"]
+
+
+# -- abort drops what its own tasks staged, and undoes nothing that is decided
+
+
+def test_abort_drops_what_its_tasks_staged_and_nothing_else(query: Query) -> None:
+    run, other = query.start(), query.start()
+    run.write(0, ["a"])
+    kept = other.stage(1, ["kept"])
+    run.abort(1, run.stage(1, ["b", "c", "d"], ["e"]))
+    assert query.world.staged() == 1
+    other.commit(1, kept)
+    assert query.world.rows == ["a", "kept"]
+
+
+@pytest.mark.parametrize("fault", [REQUEST_LOST, REPLY_LOST], ids=str)
+def test_what_is_doomed_without_an_answer_is_dropped_all_the_same(
+    query: Query, fault: Fault
+) -> None:
+    run = query.start()
+    receipts = run.stage(0, ["a"])
+    query.faulty().fail_next("doom", fault)
+    run.abort(0, receipts)
+    assert query.world.staged() == 0
+
+
+def test_what_a_store_without_one_step_doomed_and_did_not_drop_is_dropped(
+    world: MemoryWorld,
+) -> None:
+    """The answer to the record is lost: nobody knows whether the drop was reached."""
+    query = Query(world)
+    run = query.start()
+    receipts = run.stage(0, ["a"])
+    store = query.faulty()
+
+    def doom(name: str, new: Record, over: str, _: object) -> Record:
+        world.memory.swap(name, new, over)
+        raise StoreUnreachable("no answer")
+
+    store.doom = doom
+    run.abort(0, receipts)
+    assert world.staged() == 0
+
+
+def test_a_ledger_that_can_never_be_written_is_an_error_and_no_endless_loop(query: Query) -> None:
+    run = query.start()
+    run.write(0, ["a"])
+    receipts = run.stage(1, ["b"])
+    memory = query.world.memory
+    memory._swap = lambda name, *_: memory._read(name)
+    memory.whole_epochs = False
+    for work in (lambda: run.abort(1, receipts), lambda: query.start().commit(1, receipts)):
+        with pytest.raises(ConcurrentDriver, match="races"):
+            work()
+    assert query.world.rows == ["a"]
+
+
+def test_a_query_that_is_aborted_all_the_time_does_not_let_its_ledger_grow(query: Query) -> None:
+    """Spark restarts a query that fails at each start, for days."""
+    query.start().write(0, ["a"])
+    for _ in range(PAST_DOOMED):
+        run = query.start()
+        run.abort(1, run.stage(1, ["a"], ["b"], ["c"]))
+    assert len(query.ledger.decision.doomed) <= PAST_DOOMED + 3
+    query.start().write(1, ["a"])
+    assert query.ledger.decision.doomed == {}

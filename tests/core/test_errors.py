@@ -5,11 +5,25 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+import re
 
 import pytest
+from tests.ledgers import ledger_of
 
-from sparkonce import errors
-from sparkonce.errors import CommitRefused, SparkonceError, StoreError, StoreUnreachable
+from sparkonce import errors, options
+from sparkonce.errors import (
+    CommitRefused,
+    SparkonceError,
+    StoreError,
+    StoreRefused,
+    StoreUnreachable,
+)
+from sparkonce.exactly_once import conflicts
+from sparkonce.exactly_once.driver import Driver, Policy
+from sparkonce.exactly_once.ledger import sink_name
+from sparkonce.options import COMMON
+from sparkonce.protocol import Follows
+from sparkonce.spark.writer import OF_STREAMS
 
 CLASSES = {
     name: value
@@ -80,3 +94,53 @@ def test_a_part_that_ends_in_a_full_stop_gets_no_second_one(end: str) -> None:
     error = SparkonceError(f"Connection refused{end}", f"It is down{end}", f"start it{end}")
     assert str(error) == "Connection refused. Why: It is down. What to do: start it."
     assert str(SparkonceError("What?", "", "this?")) == "What? What to do: this?"
+
+
+# -- what an error advises can be done by the kind of writer that sees it
+
+
+NAME = sink_name("my.sink_1", "t")
+LEDGER = ledger_of(NAME, "my_app.1", "t", epoch=5)
+ID = "0b1f2a3c-0000-4000-8000-000000000000"
+
+
+def driver(query: str, follows: Follows, *, named: bool = False) -> Driver:
+    return Driver(query, "run", 3, NAME, "t", follows=follows, named=named)
+
+
+STREAM = driver(ID, Follows.NEXT)
+FOREACH = driver(ID, Follows.GROWS)
+NAMED = driver("other_app.2", Follows.GROWS, named=True)
+ONCE = driver("token", Follows.ONCE)
+POLICY = Policy(repeatable=False)
+MISTAKE = StoreRefused("no", "why", "mend it")
+
+SEEN: list[tuple[Driver, SparkonceError]] = [
+    *((who, conflicts.replaced(LEDGER, who, "continue:my_app.1")) for who in (STREAM, NAMED)),
+    *((who, conflicts.retired(LEDGER, who)) for who in (STREAM, FOREACH, NAMED)),
+    *((who, conflicts.concurrent_driver(LEDGER, who)) for who in (STREAM, FOREACH)),
+    *((who, conflicts.checkpoint_behind(LEDGER, who)) for who in (STREAM, FOREACH)),
+    *((who, conflicts.in_the_way(MISTAKE, LEDGER.name, LEDGER.target)) for who in (NAMED, ONCE)),
+    *((who, conflicts.overtaken(LEDGER, [LEDGER])) for who in (NAMED, ONCE)),
+    *((who, conflicts.lost_decision(LEDGER, who)) for who in (STREAM, FOREACH, NAMED, ONCE)),
+    (STREAM, conflicts.renamed(LEDGER, STREAM)),
+    (STREAM, conflicts.diverged(LEDGER, STREAM)),
+    (STREAM, conflicts.sink_behind(LEDGER, STREAM, POLICY)),
+    (NAMED, conflicts.version_behind(LEDGER, NAMED)),
+    (FOREACH, conflicts.written_twice(LEDGER, FOREACH)),
+]
+
+
+@pytest.mark.parametrize(("who", "error"), SEEN)
+def test_an_option_that_is_advised_is_taken(who: Driver, error: SparkonceError) -> None:
+    for name, value in re.findall(r"option (\w+)=([^\s;,)]+)", error.todo):
+        options.parse(COMMON, {name: value})
+        assert who.follows is Follows.NEXT or name not in OF_STREAMS
+
+
+@pytest.mark.parametrize(("who", "error"), SEEN)
+def test_nobody_is_told_of_what_he_has_not(who: Driver, error: SparkonceError) -> None:
+    if who.follows is not Follows.NEXT:
+        assert "sparkonce offsets" not in error.todo
+    if isinstance(error, type(conflicts.retired(LEDGER, who))):
+        assert ("txnAppId" in error.todo) is who.named

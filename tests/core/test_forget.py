@@ -8,9 +8,9 @@ from functools import partial
 
 import pytest
 from tests.ledgers import by_part
-from tests.worlds import MemoryWorld, decide_and_die, die_before
+from tests.scenarios import MemoryWorld, decide_and_die
 
-from sparkonce.errors import QueryRetired, SinkBehindCheckpoint, SparkonceError
+from sparkonce.errors import SinkBehindCheckpoint, SparkonceError
 from sparkonce.operate.admin import Admin
 from sparkonce.tck.simulation.actors import Query
 from sparkonce.tck.simulation.faults import FaultyStore
@@ -42,38 +42,6 @@ def test_forget_survives_a_claim_that_is_gone(
     assert query.ledger.owner.forgotten
 
 
-@pytest.mark.parametrize("sink_id", [None, "orders"], ids=["default", "sinkId"])
-def test_a_sink_that_is_forgotten_may_be_written_by_a_new_query(
-    world: MemoryWorld, admin: Admin, sink_id: str | None
-) -> None:
-    old = Query(world, id="old", sink_id=sink_id)
-    old.start().write(0, ["a"])
-    old.start().stage(1, ["b"])
-    admin.forget(old.name)
-    assert admin.sinks() == []
-    assert world.staged() == 0
-    new = Query(world, id="new", sink_id=sink_id)
-    run = new.start()
-    run.write(0, ["c"])
-    run.write(1, ["d"])
-    assert world.rows == ["a", "c", "d"]
-    assert [sink.name for sink in admin.sinks()] == [new.name]
-
-
-@pytest.mark.parametrize("sink_id", [None, "orders"], ids=["default", "sinkId"])
-def test_a_query_that_still_runs_when_its_sink_is_forgotten_is_refused(
-    world: MemoryWorld, admin: Admin, sink_id: str | None
-) -> None:
-    query = Query(world, sink_id=sink_id, repeatable=True, on_lost_commit="continue@1")
-    run = query.start()
-    run.write(0, ["a"])
-    admin.forget(query.name)
-    for epoch in (0, 1):
-        with pytest.raises(QueryRetired):
-            run.write(epoch, ["x"])
-    assert world.rows == ["a"]
-
-
 def test_a_sink_with_an_unfinished_epoch_is_not_forgotten() -> None:
     query = Query(MemoryWorld(whole_epochs=False))
     decide_and_die(query, 0, ["a", "b"])
@@ -92,20 +60,6 @@ def test_forgetting_one_sink_leaves_the_others(world: MemoryWorld, admin: Admin)
     admin.forget(gone.name)
     kept.start().commit(1, receipts)
     assert world.rows == ["a", "x", "b"]
-
-
-def test_a_query_that_begins_while_its_predecessor_is_forgotten_loses_nothing() -> None:
-    """Its epoch is decided after the tombstone was written, and before the log is swept."""
-    world = MemoryWorld(whole_epochs=False)
-    Query(world, id="old", sink_id="orders").start().write(0, ["a"])
-    new = Query(world, id="new", sink_id="orders")
-
-    begin = partial(decide_and_die, new, 0, ["b", "c", "d"])
-    store = FaultyStore(world.memory)
-    store.before("doom", lambda: store.before("staged", begin))
-    Admin(store).forget(new.name)
-    new.start().write(0)
-    assert world.rows == ["a", "b", "c", "d"]
 
 
 def test_offsets_of_a_query_that_begins_behind_the_tombstone_stay(world: MemoryWorld) -> None:
@@ -130,18 +84,6 @@ def test_bad_rows_of_a_query_that_was_forgotten_do_not_count_for_the_next(
     )
     admin.forget(old.name)
     assert Query(world, id="new", sink_id="orders").start().write(0).totals.unstored == 0
-
-
-def test_a_query_that_was_forgotten_undecided_stays_so_while_the_next_decides_nothing(
-    world: MemoryWorld, admin: Admin
-) -> None:
-    old, new = (Query(world, id=name, sink_id="orders") for name in ("old", "new"))
-    die_before(old, "publish", 0, ["a"])
-    admin.forget(old.name)
-    receipts = die_before(new, "publish", 0, ["a"])
-    new.start().abort(0, receipts)
-    with pytest.raises(QueryRetired):
-        old.start().write(0, ["x"])
 
 
 # -- tombstones

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 import pytest
-from tests.worlds import MemoryWorld
+from tests.scenarios import MemoryWorld
 
 from sparkonce.errors import SparkonceError, StoreError, StoreLostData
 from sparkonce.protocol import Receipt
@@ -55,11 +55,11 @@ class Site:
     # -- what happens
 
     def commit(self) -> None:
-        self._commit(self.dice.choice(sorted(self.paths)), {})
+        self.commit_at(self.dice.choice(sorted(self.paths)))
 
     def commit_with_fault(self) -> None:
         fault = {self.dice.randrange(14): self.dice.choice(ALL)}
-        self._commit(self.dice.choice(sorted(self.paths)), fault)
+        self.commit_at(self.dice.choice(sorted(self.paths)), fault)
 
     def restart(self) -> None:
         self.runs.clear()
@@ -98,32 +98,27 @@ class Site:
         self.sink_id = self.dice.choice([None, "orders", "sales"])
         self.runs.clear()
 
-    # -- one epoch
+    # -- one epoch, and the promises
 
-    def _commit(self, path: str, faults: dict[int, Fault]) -> None:
+    def commit_at(self, path: str, faults: dict[int, Fault] | None = None) -> None:
         checkpoint = self.paths[path]
-        epoch = checkpoint.committed + 1
-        _, end = self._plan(checkpoint, epoch)
-        run = self._run(path, checkpoint)
-        store = FaultyStore(self.world.memory, faults)
-        run.query.through = store
-        if self._attempt(run, epoch, checkpoint.offsets):
+        epoch, offsets = checkpoint.committed + 1, checkpoint.offsets
+        if epoch == len(offsets):
+            begin = offsets[-1][1] if offsets else 0
+            offsets.append((begin, begin + self.dice.randint(1, 3)))
+        query = Query(self.world, checkpoint.query_id, self.sink_id, path)
+        run = self.runs.setdefault((path, checkpoint.query_id), query.start())
+        run.query.through = store = FaultyStore(self.world.memory, faults or {})
+        if self._attempt(run, epoch, offsets):
             checkpoint.committed = epoch
-            self.require_all_up_to(end)
+            rows = Counter(self.world.rows)
+            wrong = [row for row in range(offsets[epoch][1]) if rows[str(row)] != 1]
+            assert not wrong, f"rows {wrong} are not there once, after {self.story}"
         else:
             self.runs.pop((path, checkpoint.query_id))
         store.deliver_all()
-        self.require_none_twice()
-
-    def _plan(self, checkpoint: Checkpoint, epoch: int) -> tuple[int, int]:
-        if epoch == len(checkpoint.offsets):
-            begin = checkpoint.offsets[-1][1] if checkpoint.offsets else 0
-            checkpoint.offsets.append((begin, begin + self.dice.randint(1, 3)))
-        return checkpoint.offsets[epoch]
-
-    def _run(self, path: str, checkpoint: Checkpoint) -> Run:
-        query = Query(self.world, checkpoint.query_id, self.sink_id, path)
-        return self.runs.setdefault((path, checkpoint.query_id), query.start())
+        twice = [row for row, number in Counter(self.world.rows).items() if number > 1]
+        assert not twice, f"rows {twice} took effect twice, after {self.story}"
 
     def _attempt(self, run: Run, epoch: int, offsets: list[tuple[int, int]]) -> bool:
         receipts: list[Receipt] = []
@@ -137,24 +132,10 @@ class Site:
             raise
         except SparkonceError as error:
             self.story.append(type(error).__name__)
-            self._abort(run, epoch, receipts)
+            with contextlib.suppress(Crash, StoreError):
+                run.abort(epoch, receipts)
             return False
         return True
-
-    def _abort(self, run: Run, epoch: int, receipts: list[Receipt]) -> None:
-        with contextlib.suppress(Crash, StoreError):
-            run.abort(epoch, receipts)
-
-    # -- the promises
-
-    def require_all_up_to(self, end: int) -> None:
-        rows = Counter(self.world.rows)
-        wrong = [row for row in range(end) if rows[str(row)] != 1]
-        assert not wrong, f"rows {wrong} are not there once, after {self.story}"
-
-    def require_none_twice(self) -> None:
-        twice = [row for row, number in Counter(self.world.rows).items() if number > 1]
-        assert not twice, f"rows {twice} took effect twice, after {self.story}"
 
 
 DRIVERS = [Site.commit] * 4 + [Site.commit_with_fault] * 2 + [Site.restart]
@@ -193,12 +174,12 @@ def test_a_checkpoint_whose_last_epoch_is_not_that_of_the_sink_is_refused(
     world: MemoryWorld,
 ) -> None:
     site = Site("", sink_id="orders", whole_epochs=world.memory.whole_epochs)
-    site._commit("/p", {})
+    site.commit_at("/p")
     site.back_up_store()
     site.copy_checkpoint()
     site.paths["/p"].offsets.append((site.paths["/p"].offsets[-1][1], 9))
-    site._commit("/p", {})
+    site.commit_at("/p")
     site.restore_store()
-    site._commit("/q", {})
+    site.commit_at("/q")
     site.restart()
-    site._commit("/p", {})
+    site.commit_at("/p")

@@ -1,9 +1,10 @@
-"""How a connector is found, and what is said where its client library is missing."""
+"""How connectors and formats are found, and what a process of Spark says of them."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import zipfile
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
 from pathlib import Path
@@ -12,17 +13,13 @@ from types import ModuleType
 import pytest
 
 from sparkonce.errors import MissingExtra, OptionError
+from sparkonce.spark.source import installed
 from sparkonce.store import for_url, load
 
 
 def test_a_connector_is_found_by_its_path() -> None:
     connector = load("pyspark_redis.connector:RedisConnector")
     assert connector.name == "redis"
-
-
-@pytest.mark.parametrize("url", ["redis://localhost:6379/0", "rediss://db", "redis://"])
-def test_a_connector_is_found_by_the_scheme_of_a_url(url: str) -> None:
-    assert for_url(url).name == "redis"
 
 
 @pytest.mark.parametrize("url", ["mongodb://db", "localhost", "", "://db"])
@@ -36,9 +33,14 @@ def test_the_unknown_scheme_is_named() -> None:
         for_url("mongodb://db")
 
 
-def test_a_missing_client_library_names_package_and_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.partition(".")[0] == "pyspark_redis"]:
+def forget(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
+    """So that they are imported anew."""
+    for name in [name for name in sys.modules if name.partition(".")[0] in packages]:
         monkeypatch.delitem(sys.modules, name)
+
+
+def test_a_missing_client_library_names_package_and_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    forget(monkeypatch, "pyspark_redis")
     monkeypatch.setitem(sys.modules, "redis", None)
     with pytest.raises(MissingExtra) as missing:
         load("pyspark_redis.connector:RedisConnector")
@@ -49,10 +51,7 @@ def test_a_missing_client_library_names_package_and_extra(monkeypatch: pytest.Mo
 def test_a_folder_of_its_name_is_no_client_library(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for name in [name for name in sys.modules if name.partition(".")[0] == "pyspark_redis"]:
-        monkeypatch.delitem(sys.modules, name)
-    for name in [name for name in sys.modules if name.partition(".")[0] == "redis"]:
-        monkeypatch.delitem(sys.modules, name)
+    forget(monkeypatch, "pyspark_redis", "redis")
     (tmp_path / "redis").mkdir()  # a checkpoint, beside the program
     monkeypatch.setitem(sys.modules, "redis", _folder("redis", tmp_path))
     with pytest.raises(MissingExtra, match=r"pip install 'sparkonce\[redis\]'"):
@@ -66,8 +65,7 @@ def _folder(name: str, parent: Path) -> ModuleType:
 
 
 def test_a_client_library_of_another_release_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith("pyspark_elasticsearch")]:
-        monkeypatch.delitem(sys.modules, name)
+    forget(monkeypatch, "pyspark_elasticsearch")
     older = ModuleType("elasticsearch.serializer")  # names are written otherwise in release 7
     older.__file__ = "serializer.py"
     monkeypatch.setitem(sys.modules, older.__name__, older)
@@ -81,7 +79,7 @@ def test_a_client_library_of_another_release_is_named(monkeypatch: pytest.Monkey
 def test_the_core_and_the_entry_module_import_no_client_library() -> None:
     code = (
         "import sys; sys.modules.update(redis=None, pymysql=None, elasticsearch=None);"
-        " import sparkonce.spark.writer, sparkonce.spark.writer, sparkonce.options;"
+        " import sparkonce.spark.writer, sparkonce.options;"
         " import sparkonce.exactly_once.commit"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -102,3 +100,87 @@ def test_entry_modules_can_be_imported_whatever_is_missing(missing: str) -> None
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     names = ("elasticsearch", "mysql", "redis")
     assert run.stdout == f"{sorted([*names, *(f'sparkonce_{name}' for name in names)])}\n"
+
+
+# -- what a process of Spark prints of a message: whose it is, and how grave
+
+
+SAY = "logging.getLogger('sparkonce').warning('rows may double')"
+INFO = "logging.getLogger('sparkonce').info('epoch 7 is done')"
+
+
+SET_UP = "errors.set_up_logging()"
+
+
+def printed(*steps: str) -> str:
+    program = "\n".join(["import logging", "from sparkonce import errors", *steps])
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    return run.stderr
+
+
+def test_a_warning_has_its_level_and_its_logger() -> None:
+    assert "WARNING sparkonce: rows may double\n" in printed(SET_UP, SET_UP, SAY)
+    assert printed(SET_UP, SET_UP, SAY).count("rows may double") == 1
+
+
+def test_what_happened_is_said_and_what_helps_developers_alone_is_not() -> None:
+    assert printed(SET_UP, INFO).endswith(" INFO sparkonce: epoch 7 is done\n")
+    assert printed(SET_UP, "logging.getLogger('sparkonce').debug('x')") == ""
+
+
+def test_a_process_that_has_set_up_logging_says_it_its_own_way() -> None:
+    mine = "logging.basicConfig(format='mine: %(message)s')"
+    assert printed(SET_UP, mine, SAY) == "mine: rows may double\n"
+    assert printed(mine, SET_UP, SAY) == "mine: rows may double\n"
+    assert printed(SET_UP, mine, INFO) == printed(mine, SET_UP, INFO) == ""
+    louder = mine.replace("format=", "level='INFO', format=")
+    assert printed(louder, SET_UP, INFO) == "mine: epoch 7 is done\n"
+
+
+# -- how formats get into sessions that don't look them up
+
+
+CONNECTORS = Path(__file__).parents[2] / "connectors"
+PROGRAM = """
+import sparkonce
+from types import SimpleNamespace
+
+known = []
+print(sparkonce.register(SimpleNamespace(dataSource=SimpleNamespace(register=known.append))))
+"""
+
+
+def registered_from(packed: Path) -> str:
+    """What a driver says that has this project's packages from such a file alone."""
+    with zipfile.ZipFile(packed, "w") as file:
+        for path in CONNECTORS.rglob("*.py"):
+            file.write(path, path.relative_to(CONNECTORS))
+    program = f"import sys\nsys.path.insert(0, {str(packed)!r})\n{PROGRAM}"
+    command = [sys.executable, "-E", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
+
+
+def test_packages_in_a_zip_are_registered(tmp_path: Path) -> None:
+    said = registered_from(tmp_path / "sparkonce.zip")
+    for name in ("redis", "mysql", "elasticsearch"):
+        assert f"'{name}'" in said, said
+        assert f"'sparkonce_{name}'" in said, said
+
+
+def test_packages_in_a_wheel_that_is_not_installed_are_refused(tmp_path: Path) -> None:
+    said = registered_from(tmp_path / "sparkonce-0.1.0-py3-none-any.whl")
+    assert "UnsupportedQuery: sparkonce was imported from sparkonce-0.1.0-py3-none-any.whl" in said
+    assert "under a name with .zip" in said
+
+
+def test_a_package_of_others_that_cannot_be_imported_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Because of it Spark finds no format of Python by itself."""
+    (tmp_path / "pyspark_broken.py").write_text("raise RuntimeError('I am broken')")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert {"redis", "mysql", "elasticsearch"} <= {one.name() for one in installed()}
+    assert "pyspark_broken can't be imported, and is left out: I am broken" in caplog.text

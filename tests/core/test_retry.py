@@ -1,12 +1,16 @@
-"""Trying again: only what did not answer, so often, and at growing intervals."""
+"""Steps: tried again where nothing answered, and run side by side."""
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
 
 from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable
+from sparkonce.exactly_once.parallel import in_order
 from sparkonce.exactly_once.retry import Patience
 
 
@@ -64,3 +68,35 @@ def test_waits_double_up_to_the_longest(naps: list[float]) -> None:
 
 def test_the_most_retries_that_the_options_allow_can_be_waited_for() -> None:
     assert Patience(max_retries=1000).wait(1000) == 5.0
+
+
+# -- steps run side by side in lanes: their results in order, and none after one that failed
+
+
+def test_results_come_in_the_order_of_the_steps() -> None:
+    slow = threading.Event()
+    first: Callable[[], object] = lambda: slow.wait(5)  # noqa: E731
+    second: Callable[[], object] = lambda: slow.set() or "second"  # type: ignore[func-returns-value]  # noqa: E731
+    assert list(in_order([first, second], 2, "lane")) == [True, "second"]
+
+
+@pytest.mark.parametrize("width", [1, 2, 4])
+def test_no_step_begins_after_one_has_failed(width: int) -> None:
+    """Of rows in one lane a later one would be overwritten by the earlier one, once sent again."""
+    began: list[int] = []
+    ahead = threading.Barrier(width)
+
+    def step(number: int) -> int:
+        began.append(number)
+        if number < width:
+            ahead.wait(5)
+            time.sleep(0.002)  # until the next step is queued
+            raise ConnectionError(f"step {number}")
+        return number
+
+    for _ in range(100):
+        began.clear()
+        steps = [lambda number=number: step(number) for number in range(3 * width)]
+        with pytest.raises(ConnectionError, match="step"):
+            list(in_order(steps, width, "lane"))
+        assert sorted(began) == list(range(width))

@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import cast
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
-from tests.worlds import MemoryWorld, batch, encode
+from tests.scenarios import encode
 
 from sparkonce.errors import BadRow, ChunkTooLarge, StoreRefused, StoreUnreachable
 from sparkonce.exactly_once.staging import ChunkSize, stage
 from sparkonce.protocol import Chunk, Receipt
 from sparkonce.store import Store
 from sparkonce.tck.simulation.actors import QUICK, Query
-from sparkonce.tck.simulation.faults import REPLY_LOST, REQUEST_LOST, Fault
+from sparkonce.tck.simulation.faults import REQUEST_LOST
+from sparkonce.tck.subject import batch
 from sparkonce.values.rows import naming_rows
 
 ROOMY = 1 << 20
@@ -179,9 +181,7 @@ def test_a_row_that_is_too_large_for_the_store_is_a_bad_row(log: Log) -> None:
 
 
 def test_a_value_that_has_no_form_in_the_store_is_a_bad_row(query: Query) -> None:
-    def refuse(_: pa.RecordBatch) -> bytes:
-        raise ValueError("timestamp out of range")
-
+    refuse = Mock(side_effect=ValueError("timestamp out of range"))
     run, encoder = query.start(), naming_rows(refuse, ["id"])
     with pytest.raises(BadRow, match=r"timestamp out of range; the row: id='a'"):
         stage(query.store, run.task(0), [batch(["a"])], encoder, ChunkSize(9, ROOMY), QUICK)
@@ -193,13 +193,10 @@ def test_a_task_that_raises_drops_its_own_chunks_and_no_others(query: Query, cul
     run = query.start()
     [other] = run.stage(0, ["kept"])
 
-    def fill() -> None:
-        raise StoreRefused("culprit")
-
     def rows() -> Iterator[pa.RecordBatch]:
         yield batch(["a", "b"])
         if culprit == "store":
-            store.before("stage", fill)
+            store.before("stage", Mock(side_effect=StoreRefused("culprit")))
         if culprit == "rows":
             raise RuntimeError("culprit")
         yield batch(["bad"])
@@ -237,40 +234,7 @@ def test_an_earlier_epoch_is_skipped_too(query: Query) -> None:
     assert query.start().stage(1, ["x"])[0].skipped == ledger.decision.token
 
 
-def test_the_next_epoch_is_staged(query: Query) -> None:
-    query.start().write(0, ["a"])
-    [receipt] = query.start().stage(1, ["b"])
-    assert receipt.skipped is None
-    assert receipt.rows == (1,)
-
-
-def test_another_query_does_not_skip_what_this_one_has_committed(world: MemoryWorld) -> None:
-    old = Query(world, id="old", sink_id="orders", on_lost_commit="continue@3")
-    old.start().write(3, ["a"])
-    [receipt] = Query(world, id="new", sink_id="orders").start().stage(0, ["b"])
-    assert receipt.skipped is None
-    assert receipt.rows == (1,)
-
-
-def test_after_a_lost_decision_a_task_stages_again(query: Query) -> None:
-    before = query.world.snapshot()
-    query.start().write(0, ["a"])
-    query.world.restore(before)
-    assert query.start().stage(0, ["a"])[0].skipped is None
-
-
 # -- failures
-
-
-@pytest.mark.parametrize("fault", [REQUEST_LOST, REPLY_LOST], ids=str)
-@pytest.mark.parametrize("call", range(5))
-def test_a_lost_message_is_sent_again_and_stages_nothing_twice(
-    query: Query, fault: Fault, call: int
-) -> None:
-    query.faulty().fail_at(call, fault)
-    run = query.start()
-    run.commit(0, run.stage(0, ["a", "b", "c", "d", "e"]))
-    assert query.world.rows == ["a", "b", "c", "d", "e"]
 
 
 def test_a_store_that_stays_away_fails_the_task_after_the_retries(query: Query) -> None:

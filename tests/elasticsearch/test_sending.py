@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.elasticsearch.stored import APPENDED
+from tests.elasticsearch.support import APPENDED
 
 from pyspark_elasticsearch.journal import dead_letters
 from pyspark_elasticsearch.journal.dead_letters import DocumentLetter, DocumentVerdict

@@ -1,17 +1,24 @@
-"""Rows that are sent to a data stream again are found wherever they are, without a server."""
+"""No row goes to a data stream twice, nor for a decision that the cluster may lose."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
+from tests.elasticsearch.support import STORED
+from tests.ledgers import ledger_of
 
+from pyspark_elasticsearch.journal.indices import OwnIndices
 from pyspark_elasticsearch.server import bulk
 from pyspark_elasticsearch.server.client import Answer
+from pyspark_elasticsearch.store import ElasticsearchStore
 from pyspark_elasticsearch.target.placement import PlacementCheck, StreamResender
 from sparkonce.errors import StoreError, StoreRefused, StoreUnreachable
+from sparkonce.exactly_once.bad_rows import NONE
+from sparkonce.protocol import Manifest, Part, Record
 
 ROW = b'{"create":{"_id":"a"}}\n{"@timestamp":0}\n'
 CONFLICT = {"type": "version_conflict_engine_exception"}
@@ -118,3 +125,60 @@ def test_rollover_that_only_the_last_look_sees_sends_no_row_elsewhere(
     stream = PlacementCheck(Stream("old", "new"), "stream", ids=False)  # type: ignore[arg-type]
     stream.require_kept(ROW, [bulk.Item(201, None, "new")])
     assert not [*known]
+
+
+# -- no row is sent for a decision that the cluster may lose, without a server
+
+
+NOTES = {"fence": 5, "index": "x", "since": ""}
+PARTS = (Part(0, "a" * 32, (2,), (10,)),)
+MANIFEST = Manifest("s", 1, "q", 0, "token", "x", STORED, PARTS, NOTES)
+DECIDED = ledger_of("s", "q", "x").decided(MANIFEST, "", None).to_record()
+
+
+class CutOff:
+    """A primary that shows a decision which it could not replicate; writes go to its successor.
+
+    Args:
+        answers: whether the successor answers.
+    """
+
+    timeout, parallelism = 1.0, 1
+
+    def __init__(self, *, answers: bool) -> None:
+        self.answers, self.asked = answers, list[tuple[str, str]]()
+        self.written = False
+
+    def ask(self, _: str, method: str, target: str, **__: object) -> Answer:
+        if method == "HEAD":
+            return Answer(200, {})
+        self.asked.append((method, target))
+        if method == "PUT" and not self.answers:
+            raise StoreUnreachable("No answer")
+        if method == "PUT":
+            self.written = True
+            return Answer(409, {})
+        assert method == "GET"
+        return Answer(404, {"found": False}) if self.written else Answer(200, shown(DECIDED))
+
+
+def shown(record: Record) -> dict[str, Any]:
+    names = ("revision", "stamp", "token", "body")
+    source = {name: getattr(record, name) for name in names}
+    return {"_seq_no": 7, "_primary_term": 1, "_source": source}
+
+
+def store(cluster: CutOff) -> ElasticsearchStore:
+    own = OwnIndices(cluster, "sparkonce")  # type: ignore[arg-type]
+    options = {"deadLetter": None, "maxBadRows": NONE}
+    return ElasticsearchStore(cluster, own, options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_decision_that_only_a_read_shows_is_written_upon_before_rows_are_sent(
+    answers: bool,
+) -> None:
+    cluster = CutOff(answers=answers)
+    with nullcontext() if answers else pytest.raises(StoreUnreachable):
+        store(cluster).apply(MANIFEST)
+    assert [method for method, _ in cluster.asked] == ["GET", "PUT", "GET"][: 2 + answers]

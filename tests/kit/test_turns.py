@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from tests.worlds import MemoryWorld
+from tests.scenarios import MemoryWorld
 
 from sparkonce.store import Store
 from sparkonce.tck.simulation import turns

@@ -1,20 +1,21 @@
-"""Options of the Redis connector, good and bad, without a server."""
+"""Options of the Redis connector, good and bad, and keys that no row may have."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.worlds import assert_refused
+from tests.scenarios import assert_refused
 
 from pyspark_redis.connector import RedisConnector
+from pyspark_redis.read.servers import KeyScan
 from pyspark_redis.server.client import connect
+from pyspark_redis.target import keys
 from pyspark_redis.write.detail import PlanDetail
 from sparkonce import options
-from sparkonce.errors import OptionError
+from sparkonce.errors import BadRow, OptionError
 from sparkonce.protocol import Plan
 from sparkonce.sink import open_sink
 from sparkonce.urls import require_server
@@ -34,6 +35,10 @@ URL = {"url": "redis://localhost"}
 
 def plan(schema: pa.Schema = SCHEMA, **given: str) -> Plan[PlanDetail]:
     return RedisConnector().plan(options.parse(RedisConnector.options, {**URL, **given}), schema)
+
+
+def connected(given: dict[str, str]) -> None:
+    connect(options.parse(RedisConnector.options, given, complete=False))
 
 
 def test_upsert_writes_every_column_and_may_be_repeated() -> None:
@@ -131,13 +136,13 @@ def test_bad_option_is_refused_with_reason_and_remedy(given: dict[str, str], sai
     assert_refused(partial(plan, **given), said)
 
 
-def test_increment_of_decimals_and_of_nothing_is_refused() -> None:
+def test_increment_of_decimals_is_refused() -> None:
     with pytest.raises(OptionError, match="can't add column 'price'"):
         plan(
-            pa.schema([SCHEMA.field("id"), SCHEMA.field("price")]), key="id", writeMode="increment"
+            pa.schema([("id", pa.int64()), ("price", pa.decimal128(9, 2))]),
+            key="id",
+            writeMode="increment",
         )
-    with pytest.raises(OptionError, match="nothing to add"):
-        plan(pa.schema([SCHEMA.field("id")]), key="id", writeMode="increment")
 
 
 @pytest.mark.parametrize(
@@ -158,25 +163,14 @@ def test_increment_of_decimals_and_of_nothing_is_refused() -> None:
 def test_bad_address_is_refused_without_showing_a_password(
     given: dict[str, str], said: str
 ) -> None:
-    with pytest.raises(OptionError) as refused:
-        connect(options.parse(RedisConnector.options, given, complete=False))
-    assert said in str(refused.value)
-    assert "secret" not in str(refused.value)
-    assert "0th3r" not in str(refused.value)
+    assert_refused(partial(connected, given), said, "secret", "0th3r")
 
 
 def test_brackets_in_a_password_are_no_address() -> None:
-    given = {"url": "redis://:p%5Ba%5Dss@h:6379/0"}
-    connect(options.parse(RedisConnector.options, given, complete=False))
+    connected({"url": "redis://:p%5Ba%5Dss@h:6379/0"})
     require_server("redis://[::1]:6379/0")
     with pytest.raises(ValueError, match="a host's name or address"):
         require_server("redis://:secret@[1.2]:6379/0")
-
-
-def test_looking_the_format_up_imports_no_driver_and_no_arrow() -> None:
-    code = "import sys, pyspark_redis; print([m for m in ('redis', 'pyarrow') if m in sys.modules])"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert said.stdout == "[]\n"
 
 
 def test_what_others_have_decided_since_matters_where_a_row_may_undo_it() -> None:
@@ -191,3 +185,53 @@ def test_an_overwrite_has_no_keys_of_its_own() -> None:
     given = {**URL, "key": "id", "ownKeys": "true"}
     with pytest.raises(OptionError, match="overwrite and option ownKeys contradict"):
         open_sink("pyspark_redis.connector:RedisConnector", given, SCHEMA, overwrite=True)
+
+
+# -- no key of a sparkonce, of whatever prefix, takes a row, is emptied or is read
+
+
+SINK = "orders-1.x_y@0123456789abcdef"
+OWN = [
+    *("{other}:names", "{other}:decided", "{other}:open", "{other}:probe", "{a.b-c_d}:names"),
+    *(f"{{other}}:{kind}:{SINK}" for kind in ("record", "staged", "lanes", "lettered")),
+    "{other}:record:claim:0123456789abcdef",
+    f"{{other}}:log:{SINK}:run/1",
+    "{other}:letters:with\nline",
+    *(f"other:{{{tag}}}:{SINK}" for tag in (0, 16183)),
+    "{sparkonce}:whatever",
+]
+THEIRS = [
+    *("{user}:7", "{user}:name", "{user}:names:7", "{user}:recorded:7", "user:{7}:cart"),
+    *("x{other}:names", "user:{x}:a@0123456789abcdef", "user:{7}:a@home", "{a b}:names"),
+]
+
+
+@pytest.mark.parametrize("key", OWN)
+def test_a_row_has_none_of_them(key: str) -> None:
+    with pytest.raises(BadRow, match=r"one of sparkonce's own.*such as row:"):
+        encoded(key)
+    encoded(f"row:{key}")
+
+
+def test_other_keys_with_braces_are_for_rows() -> None:
+    encoded(*THEIRS)
+
+
+def encoded(*keys: str) -> None:
+    given = {"url": "redis://h", "key": "id"}
+    schema = pa.schema([("id", pa.string())])
+    connector = RedisConnector()
+    plan = connector.plan(options.parse(RedisConnector.options, given), schema)
+    connector.encoder(plan)(pa.record_batch([list(keys)], schema=schema))
+
+
+class Server:
+    def scan(self, *_: Any, **__: Any) -> tuple[int, list[bytes]]:
+        return 0, [key.encode() for key in (*OWN, *THEIRS)]
+
+
+def test_an_overwrite_and_a_read_pass_over_them() -> None:
+    ((emptied, _),) = keys.scan_target(Server(), "*", "sparkonce")  # type: ignore[arg-type]
+    assert [key.decode() for key in emptied] == THEIRS
+    scan = KeyScan(b"*", (b"{sparkonce}:",))
+    assert [key for key in (*OWN, *THEIRS) if not scan.is_own(key.encode())] == THEIRS

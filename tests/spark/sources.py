@@ -12,7 +12,7 @@ import pytest
 from pyspark import TaskContext
 from pyspark.serializers import CPickleSerializer
 from pyspark.sql.types import LongType, StringType, StructField, StructType
-from tests.worlds import TARGET, MemoryWorld, encode
+from tests.scenarios import TARGET, MemoryWorld, encode
 
 from sparkonce import sink
 from sparkonce.options import COMMON

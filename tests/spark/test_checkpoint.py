@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from sparkonce.errors import CheckpointUnreadable, UnsupportedQuery
 from sparkonce.exactly_once.offsets import Offsets
@@ -15,7 +17,8 @@ from sparkonce.spark.checkpoint import (
     require_planned,
     require_readable,
 )
-from sparkonce.spark.storage import Unreadable
+from sparkonce.spark.session import CHECKPOINTS, SparkSettings
+from sparkonce.spark.storage import Unreadable, canonical_location, without_refresh
 
 QUERY = "5f1c9c1e-8d3a-4a4e-9c1d-0123456789ab"
 FIRST, SECOND = b'v1\n{"batchWatermarkMs":0}\n0', b'v1\n{"batchWatermarkMs":0}\n7'
@@ -165,3 +168,85 @@ def test_a_checkpoint_without_the_offsets_of_its_epoch_is_refused() -> None:
         require_planned(View(), 7, "/data/orders")
     require_planned(DEAD, 7, "/data/orders")
     require_planned(View(Offsets(FIRST)), 7, "/data/orders")
+
+
+# -- each place has one spelling
+
+
+SPELLED = {
+    "s3://bucket/a/b": [
+        "s3a://bucket/a/b",
+        "s3n://bucket/a/b/",
+        "S3A://bucket//a/./b//",
+        "s3://bucket/a/c/../b",
+    ],
+    "s3://bucket": ["s3a://bucket", "s3a://bucket/"],
+    "dbfs:/a/b": ["dbfs:/a/b", "dbfs:///a/b/", "dbfs:/a//b", "/dbfs/a/b"],
+    "/Volumes/main/a": ["/Volumes/main/a", "dbfs:/Volumes/main//a/", "/dbfs/Volumes/main/a"],
+    "hdfs://name/a": ["hdfs://name/a", "hdfs://name//a/"],
+    "hdfs:///a": ["hdfs:///a", "hdfs:/a"],
+    "abfss://c@s/a": ["abfss://c@s/a", "abfs://c@s/a/"],
+    "gs://bucket/a": ["gs://bucket/a"],
+    "ftp://user@host/a": ["ftp://user:secret@host/a", "ftp://user@host/a"],
+    "hdfs:///": ["hdfs:///", "hdfs:/"],
+    "/data/a:b": ["/data/a:b"],
+}
+
+
+@pytest.mark.parametrize(
+    ("location", "one"), [(them, one) for one, all_ in SPELLED.items() for them in all_]
+)
+def test_a_location_is_spelled_as_its_place(location: str, one: str) -> None:
+    assert canonical_location(location) == one
+
+
+def test_two_places_have_two_spellings() -> None:
+    assert len({canonical_location(one) for one in SPELLED}) == len(SPELLED)
+    assert (
+        canonical_location("s3a://bucket/a")
+        != canonical_location("s3a://Bucket/a")
+        != canonical_location("s3a://bucket/A")
+    )
+
+
+@given(st.text("s3a:/.bdfs@-", max_size=30))
+@example("a:/")
+@example("a://b/")
+def test_a_spelling_is_spelled_as_itself(location: str) -> None:
+    assert canonical_location(canonical_location(location)) == canonical_location(location)
+
+
+# -- where Spark keeps a checkpoint that no option names, and which of them follow on each other
+
+
+@pytest.mark.parametrize(
+    ("conf", "option", "name", "place"),
+    [
+        ("s3a://b/all", None, "orders", "s3a://b/all/orders"),
+        ("/data/all/", None, "orders", "/data/all/orders"),
+        ("/data/all", "/data/own", "orders", "/data/own"),
+        ("/data/all", None, None, None),  # Spark draws a name, anew at each start
+        (None, None, "orders", None),
+    ],
+)
+def test_a_checkpoint_lies_where_spark_puts_it(
+    conf: str | None, option: str | None, name: str | None, place: str | None
+) -> None:
+    session = SparkSettings.seen_by({CHECKPOINTS: conf}.get, "4.3.0")
+    assert session.place(option, name) == place
+
+
+@pytest.mark.parametrize(
+    ("location", "shared"),
+    [
+        ("/data/p/_checkpoints/counts/daily/0", "/data/p/_checkpoints/counts/daily"),
+        ("s3://b/p/_checkpoints/counts/daily/12", "s3://b/p/_checkpoints/counts/daily"),
+        ("/p/_checkpoints/team/counts/daily/1", "/p/_checkpoints/team/counts/daily"),  # team.counts
+        ("/data/_checkpoints/counts/daily", "/data/_checkpoints/counts/daily"),
+        ("/data/counts/daily/0", "/data/counts/daily/0"),
+        ("/data/_checkpoints/a/b/0/c", "/data/_checkpoints/a/b/0/c"),
+        (None, None),
+    ],
+)
+def test_the_checkpoints_of_a_flow_share_a_place(location: str | None, shared: str | None) -> None:
+    assert without_refresh(location) == shared

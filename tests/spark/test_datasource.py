@@ -5,40 +5,31 @@ from __future__ import annotations
 import pickle
 import platform
 import sys
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
+from tests.scenarios import TARGET, MemoryWorld
 from tests.spark.sources import (
     RUN,
     SCHEMA,
     Context,
     Source,
-    in_a_task,
-    into_memory,
     pickled,
     writer,
 )
-from tests.worlds import TARGET, MemoryWorld, batch
 
 from sparkonce import __version__
 from sparkonce.errors import OptionError, StoreUnsafe, UnsupportedQuery
 from sparkonce.exactly_once.ledger import sink_name
+from sparkonce.protocol import Follows, Origin
 from sparkonce.sink import open_sink
 from sparkonce.spark import session
 from sparkonce.spark.session import NONE_HERE, SETTINGS
-from sparkonce.spark.writer import Message
+from sparkonce.spark.writer import origin
+from sparkonce.tck.subject import batch
 
 pytestmark = pytest.mark.usefixtures("world", "task")
-
-
-@pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> MemoryWorld:
-    return into_memory(monkeypatch)
-
-
-@pytest.fixture
-def task(monkeypatch: pytest.MonkeyPatch) -> Context:
-    return in_a_task(monkeypatch)
 
 
 def test_a_writer_stages_in_the_task_and_commits_on_the_driver(world: MemoryWorld) -> None:
@@ -88,27 +79,6 @@ def test_the_sink_id_names_the_ledger(world: MemoryWorld) -> None:
     assert world.memory.read(sink_name("orders", TARGET)).revision > 0
 
 
-def test_an_aborted_epoch_leaves_nothing_staged(world: MemoryWorld) -> None:
-    message = writer().write(iter([batch(["a"])]))
-    writer().abort([message, None], 0)
-    assert world.staged() == 0
-    assert world.rows == []
-
-
-@pytest.mark.parametrize("messages", [[], [None], [None, None]])
-def test_an_abort_without_messages_is_quiet(world: MemoryWorld, messages: list[None]) -> None:
-    writer().abort(messages, 0)
-    assert world.memory.records == {}
-
-
-@pytest.mark.parametrize("good", [0, 1])
-def test_a_missing_message_names_the_trigger(world: MemoryWorld, good: int) -> None:
-    messages: list[Message | None] = [writer().write(iter([batch(["a"])])) for _ in range(good)]
-    with pytest.raises(UnsupportedQuery, match="trigger"):
-        writer().commit([*messages, None], 0)
-    assert world.rows == []
-
-
 def test_complete_mode_is_refused() -> None:
     with pytest.raises(UnsupportedQuery, match="complete"):
         Source({}).streamWriter(schema=SCHEMA, overwrite=True)
@@ -127,10 +97,7 @@ def test_options_are_checked_before_any_row_is_read() -> None:
 def test_the_server_is_checked_before_any_row_is_read(
     world: MemoryWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(_plan: object) -> None:
-        raise StoreUnsafe("evicts keys")
-
-    monkeypatch.setattr(world.memory, "check", refuse)
+    monkeypatch.setattr(world.memory, "check", Mock(side_effect=StoreUnsafe("evicts keys")))
     with pytest.raises(StoreUnsafe):
         writer()
 
@@ -201,3 +168,70 @@ def test_a_batch_of_which_a_message_is_missing_is_refused(world: MemoryWorld) ->
     assert world.rows == []
     made.commit([message])
     assert world.rows == ["a"]
+
+
+# -- who writes a batch, as the properties of its job tell
+
+
+SESSION = "spark-session-9356267c-8055-4200-8c29-148f18c7ad26"
+ROWS = pa.schema([("id", pa.int64())])
+NAME = {"txnAppId": "job", "txnVersion": "7"}
+
+
+def outside(task: Context, **more: str) -> Context:
+    """The same of a task of ``df.write`` alone."""
+    known = {
+        "spark.app.id": "app",
+        "spark.app.startTime": "17",
+        "spark.job.tags": f"nightly,{SESSION}",
+    }
+    task.properties = {**known, **more}
+    return task
+
+
+def seen(task: Context, **options: str) -> Origin:
+    return origin(open_sink(Source.connector, options, ROWS), task, "token")
+
+
+def test_a_batch_inside_a_stream_is_told_by_the_execution_of_its_epoch(task: Context) -> None:
+    """The job group, which has the run, is the user's to set; a driver counts executions anew."""
+    first = seen(task)
+    assert (first.query_id, first.epoch, first.follows) == ("a", 0, Follows.GROWS)
+    task.properties["spark.jobGroup.id"] = "mine"
+    assert seen(task) == first
+    for name in ("spark.app.id", "spark.app.startTime", "spark.sql.execution.root.id"):
+        other = Context()
+        other.properties = {**task.properties, name: "other"}
+        assert seen(other).run_id != first.run_id
+    assert seen(task, **NAME).run_id == first.run_id
+    assert seen(task, **NAME).stream == "a"
+
+
+def test_an_execution_that_is_not_told_is_refused(task: Context) -> None:
+    del task.properties["spark.sql.execution.root.id"]
+    for options in ({}, NAME):
+        with pytest.raises(UnsupportedQuery, match=r"spark\.sql\.execution\.root\.id"):
+            seen(task, **options)
+
+
+def test_a_named_batch_is_told_by_its_session(task: Context) -> None:
+    first = seen(outside(task), **NAME)
+    assert (first.query_id, first.epoch, first.named, first.stream) == ("job", 7, True, "")
+    root = {"spark.job.tags": f"{SESSION}-execution-root-id-3,{SESSION}"}
+    assert seen(outside(task, **root), **NAME) == first
+    others = {"spark.app.startTime": "18"}, {"spark.job.tags": SESSION.replace("9", "8")}
+    assert first.run_id not in {seen(outside(task, **other), **NAME).run_id for other in others}
+
+
+CONNECT = {"spark.job.tags": f"{SESSION},SparkConnect_OperationTag_User_a_Session_b_Operation_c"}
+
+
+@pytest.mark.parametrize("known", [{"spark.app.id": ""}, {"spark.job.tags": "nightly"}, CONNECT])
+def test_a_session_that_is_not_told_is_none(task: Context, known: dict[str, str]) -> None:
+    """Nor is that of Spark Connect, in which a query that restarts has the same one."""
+    outside(task, **known)
+    assert seen(task, **NAME).run_id == ""
+
+
+def test_a_batch_without_a_name_has_a_random_one(task: Context) -> None:
+    assert seen(outside(task)) == Origin("token", "", 0, follows=Follows.ONCE)

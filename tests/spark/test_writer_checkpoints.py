@@ -7,27 +7,18 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.spark.sources import Context, Source, in_a_task, into_memory, writer
-from tests.worlds import TARGET, MemoryWorld, batch
+from tests.scenarios import TARGET, MemoryWorld
+from tests.spark.sources import Context, Source, into_memory, writer
 
 from sparkonce.errors import CheckpointReplaced, CheckpointUnreadable, OptionError, UnsupportedQuery
 from sparkonce.exactly_once.ledger import from_record, sink_name
 from sparkonce.sink import open_sink
 from sparkonce.spark import storage
 from sparkonce.spark.storage import Settings, Unreadable
+from sparkonce.tck.subject import batch
 
 pytestmark = pytest.mark.usefixtures("world", "task")
 KEY = "wJalrXUtnFEMI"
-
-
-@pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> MemoryWorld:
-    return into_memory(monkeypatch)
-
-
-@pytest.fixture
-def task(monkeypatch: pytest.MonkeyPatch) -> Context:
-    return in_a_task(monkeypatch)
 
 
 @pytest.fixture
@@ -37,6 +28,17 @@ def checkpoint(tmp_path: Path) -> Path:
         (tmp_path / "offsets" / str(epoch)).write_text(f"v1\n{{}}\n{epoch}")
     (tmp_path / "metadata").write_text(json.dumps({"id": "a"}))
     return tmp_path
+
+
+def once(world: MemoryWorld, epoch: int = 0, **options: str) -> None:
+    """Write one row, as Spark would: what commit refuses is aborted."""
+    message = writer(**options).write(iter([batch([f"row {epoch}"])]))
+    try:
+        writer(**options).commit([message], epoch)
+    except Exception:
+        writer(**options).abort([message], epoch)
+        assert world.staged() == 0
+        raise
 
 
 def test_an_epoch_without_tasks_takes_its_query_from_the_checkpoint(
@@ -57,16 +59,15 @@ def test_an_epoch_without_tasks_does_not_end_the_run(
     world: MemoryWorld, task: Context, checkpoint: Path
 ) -> None:
     where = {"checkpointlocation": str(checkpoint)}
-    writer(**where).commit([writer(**where).write(iter([batch(["a"])]))], 0)
+    once(world, 0, **where)
     writer(**where).commit([], 1)
     task.properties = {**task.properties, "streaming.sql.batchId": "2"}
-    writer(**where).commit([writer(**where).write(iter([batch(["b"])]))], 2)
-    assert world.rows == ["a", "b"]
+    once(world, 2, **where)
+    assert world.rows == ["row 0", "row 2"]
 
 
 def test_a_commit_notes_checkpoint_and_offsets(world: MemoryWorld, checkpoint: Path) -> None:
-    where = {"checkpointlocation": str(checkpoint)}
-    writer(**where).commit([writer(**where).write(iter([batch(["a"])]))], 0)
+    once(world, checkpointlocation=str(checkpoint))
     ledger = from_record(world.memory.read(sink_name("a", TARGET)), sink_name("a", TARGET))
     assert ledger is not None
     assert ledger.decision.offsets is not None
@@ -78,47 +79,30 @@ def test_an_epoch_whose_offsets_are_not_written_yet_is_refused(
 ) -> None:
     """As a real-time trigger commits it; after a crash it would be another epoch."""
     (checkpoint / "offsets" / "0").unlink()
-    where = {"checkpointlocation": str(checkpoint)}
-    message = writer(**where).write(iter([batch(["a"])]))
     with pytest.raises(UnsupportedQuery, match="real-time trigger"):
-        writer(**where).commit([message], 0)
-    writer(**where).abort([message], 0)
-    assert (world.rows, world.staged()) == ([], 0)
+        once(world, checkpointlocation=str(checkpoint))
+    assert world.rows == []
 
 
 def test_a_checkpoint_of_another_query_says_nothing_of_offsets(
     world: MemoryWorld, tmp_path: Path
 ) -> None:
     (tmp_path / "metadata").write_text(json.dumps({"id": "another"}))
-    where = {"checkpointlocation": str(tmp_path)}
-    writer(**where).commit([writer(**where).write(iter([batch(["a"])]))], 0)
-    assert world.rows == ["a"]
+    once(world, checkpointlocation=str(tmp_path))
+    assert world.rows == ["row 0"]
 
 
 def test_a_deleted_checkpoint_is_noticed_by_its_path(
     world: MemoryWorld, task: Context, checkpoint: Path
 ) -> None:
-    where = {"checkpointlocation": str(checkpoint)}
-    writer(**where).commit([writer(**where).write(iter([batch(["a"])]))], 0)
+    once(world, checkpointlocation=str(checkpoint))
     task.properties = {**task.properties, "sql.streaming.queryId": "b"}
-    message = writer(**where).write(iter([batch(["a"])]))
     with pytest.raises(CheckpointReplaced):
-        writer(**where).commit([message], 0)
-    assert world.rows == ["a"]
+        once(world, checkpointlocation=str(checkpoint))
+    assert world.rows == ["row 0"]
 
 
 # -- what can't be read
-
-
-def once(world: MemoryWorld, epoch: int = 0, **options: str) -> None:
-    """Write one row, as Spark would: what commit refuses is aborted."""
-    message = writer(**options).write(iter([batch([f"row {epoch}"])]))
-    try:
-        writer(**options).commit([message], epoch)
-    except Exception:
-        writer(**options).abort([message], epoch)
-        assert world.staged() == 0
-        raise
 
 
 def strict(checkpoint: object) -> dict[str, str]:

@@ -1,12 +1,18 @@
-"""Every error that pymysql can raise becomes one of ours, with a reason and a remedy."""
+"""Servers of MySQL and MariaDB: errors, releases, settings and pools of connections."""
 
 from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
 
 import pymysql
 import pytest
 from pymysql import err
 from pymysql.constants import CR, ER
 
+from pyspark_mysql.connector import MySqlConnector
+from pyspark_mysql.health import examine
 from pyspark_mysql.server.failures import (
     FAILURES,
     OF_CLIENT,
@@ -15,7 +21,10 @@ from pyspark_mysql.server.failures import (
     translate,
     translated,
 )
+from pyspark_mysql.server.settings import supported
+from sparkonce import connections, options
 from sparkonce.errors import StoreError, StoreRefused, StoreUnreachable
+from sparkonce.health import Level
 
 NAMED = {value for names in (ER, CR) for value in vars(names).values() if isinstance(value, int)}
 
@@ -126,3 +135,120 @@ def test_a_statement_that_holds_no_row_is_not_refused_for_one(code: int) -> None
     assert isinstance(refused, StoreRefused)
     assert "row" not in str(refused)
     assert refused.why != FAILURES[code].why
+
+
+# -- servers that are too old, or only speak the protocol, are refused by name
+
+
+FIT = {
+    "8.0.19": "8.0.19",
+    "8.0.36-28.1": "8.0.36-28.1",
+    "8.0.28": "8.0.28",
+    "8.0.mysql_aurora.3.05.2": "8.0.mysql_aurora.3.05.2",
+    "8.4.0-google": "8.4.0-google",
+    "9.7.4-2": "9.7.4-2",
+    "10.6.0-MariaDB": "10.6.0-MariaDB",
+    "10.11.19-MariaDB-0+deb12u1": "10.11.19-MariaDB-0+deb12u1",
+    "5.5.5-10.6.12-MariaDB-log": "10.6.12-MariaDB-log",
+    "11.4.5-MariaDB-ubu2404": "11.4.5-MariaDB-ubu2404",
+}
+UNFIT = {
+    "5.7.44": "need MySQL 8.0.19",
+    "5.7.mysql_aurora.2.11.4": "need MySQL 8.0.19",
+    "8.0.18": "need MySQL 8.0.19",
+    "10.5.9-MariaDB": "need MariaDB 10.6.0",
+    "5.5.5-10.5.9-MariaDB": "need MariaDB 10.6.0",
+    "8.0.11-TiDB-v7.5.0": "server is TiDB",
+    "8.0.30-Vitess": "server is Vitess",
+    "unreadable": "need MySQL 8.0.19",
+}
+
+
+@pytest.mark.parametrize("version", FIT)
+def test_server_that_is_new_enough_is_taken(version: str) -> None:
+    assert supported(version, "Source distribution") == FIT[version]
+
+
+@pytest.mark.parametrize("version", UNFIT)
+def test_server_that_is_too_old_or_another_product_is_refused(version: str) -> None:
+    with pytest.raises(StoreRefused, match=UNFIT[version]):
+        supported(version, "")
+
+
+def test_server_may_name_itself_in_its_comment() -> None:
+    with pytest.raises(StoreRefused, match="server is TiDB"):
+        supported("8.0.40", "TiDB Server (Apache License 2.0) Community Edition")
+
+
+# -- what `sparkonce doctor` says of the settings of a MySQL or MariaDB server
+
+
+DURABLE = {"innodb_flush_log_at_trx_commit": "1", "log_bin": "ON", "sync_binlog": "1"}
+
+
+class Server:
+    """It has these settings, and a clock that is so many seconds ahead."""
+
+    def __init__(self, settings: dict[str, str], ahead: float = 0.0) -> None:
+        self.settings, self.ahead = settings, ahead
+
+    def run(self, _: str) -> Sequence[tuple[Any, ...]]:
+        return [("9.7.4", time.time() + self.ahead)]
+
+    def variables(self, *_: str) -> dict[str, str]:
+        return self.settings
+
+
+class NoTables:
+    """Ledger and log are not there yet."""
+
+    def there(self) -> bool:
+        return False
+
+
+def risks(settings: dict[str, str], ahead: float = 0.0) -> list[str]:
+    found = list(examine(Server(DURABLE | settings, ahead), NoTables()))  # type: ignore[arg-type]
+    return [one.what for one in found if one.level is Level.RISK]
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"innodb_flush_log_at_trx_commit": "2"}, "innodb_flush_log_at_trx_commit is 2"),
+        ({"sync_binlog": "0"}, "sync_binlog is 0"),
+        ({"wsrep_on": "ON", "wsrep_sync_wait": "0"}, "Galera's wsrep_sync_wait is 0"),
+        ({"max_binlog_cache_size": "4096"}, "max_binlog_cache_size is 4,096 bytes"),
+    ],
+    ids=str,
+)
+def test_a_setting_that_may_lose_or_stop_something_is_a_risk(
+    settings: dict[str, str], said: str
+) -> None:
+    assert risks(settings) == [said]
+
+
+def test_settings_that_do_not_matter_are_none() -> None:
+    assert risks({}) == []
+    assert risks({"log_bin": "OFF", "sync_binlog": "0", "max_binlog_cache_size": "4096"}) == []
+    assert risks({"wsrep_on": "ON", "wsrep_sync_wait": "7"}) == []
+
+
+def test_a_clock_that_is_wrong_is_a_risk() -> None:
+    assert risks({}, ahead=-60) == ["Its clock differs from the one of this host by -60 s"]
+
+
+# -- a pool of connections is forgotten once nobody has used it, with the secrets of its key
+
+
+def test_a_pool_that_never_connected_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "_processes", {})
+    monkeypatch.setattr(connections, "IDLE", 0.1)
+    connector = MySqlConnector()
+    given = {"url": "mysql://u@127.0.0.1:1/db", "password": "secret", "tlsMode": "off"}
+    store = connector.connect(options.parse(connector.options, given, complete=False))
+    with pytest.raises(StoreUnreachable):
+        store.read("x")
+    ends = time.monotonic() + 5
+    while connections._here().made and time.monotonic() < ends:
+        time.sleep(0.05)
+    assert not connections._here().made

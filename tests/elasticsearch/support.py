@@ -1,4 +1,4 @@
-"""Rows as chunks for Elasticsearch, and what such a chunk asks for."""
+"""Plans, rows and chunks for Elasticsearch, without a server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import pyarrow as pa
 from pyspark_elasticsearch.connector import ElasticsearchConnector
 from pyspark_elasticsearch.server.bulk import operations
 from pyspark_elasticsearch.write.chunks import ChunkEncoder, unpacked
-from sparkonce import options
+from pyspark_elasticsearch.write.documents import Documents
+from sparkonce import codec, options
+from sparkonce.change import Append
 
 ROWS = pa.schema([("k", pa.string()), ("j", pa.string()), ("n", pa.int64())])
 
@@ -36,3 +38,19 @@ def sent(encode: ChunkEncoder, rows: pa.RecordBatch) -> list[tuple[str, dict[str
         found.append((name, about, json.loads(document) if document else None))
     assert len(found) == chunk.operations
     return found
+
+
+APPENDED = Documents(
+    index="x",
+    parts=(),
+    reserved=(),
+    change=Append(),
+    columns=(),
+    routing=None,
+    pipeline=None,
+    alias=None,
+    aside=False,
+    schema="v BIGINT",
+    create=None,
+)
+STORED = codec.dump(APPENDED)

@@ -1,4 +1,4 @@
-"""Ingest pipelines are taken only if all that they do is known to leave addresses alone."""
+"""Indices, pipelines and queries that keep rows as they are sent, in releases to come as well."""
 
 from __future__ import annotations
 
@@ -6,11 +6,58 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.elasticsearch.stored import APPENDED
+from tests.elasticsearch.support import APPENDED
 
+from pyspark_elasticsearch.follow import fitness
+from pyspark_elasticsearch.read.fields import IndexFields
 from pyspark_elasticsearch.target import pipelines
+from pyspark_elasticsearch.target.lookup import Target
 from pyspark_elasticsearch.target.pipelines import ADDRESS
-from sparkonce.errors import OptionError, StoreRefused
+from pyspark_elasticsearch.write.fitness import kept_instead, require_own
+from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
+
+MODE, SOURCE = "index.mode", "index.mapping.source.mode"
+
+
+def index(settings: dict[str, Any], source: dict[str, Any] | None = None) -> Target:
+    return Target("x", settings, {"_source": source or {}}, "", None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "source", "words"),
+    [
+        ({}, {}, ""),
+        ({}, {"enabled": True, "includes": ["*"], "excludes": []}, ""),
+        ({MODE: "standard", SOURCE: "STORED"}, {}, ""),
+        ({MODE: "lookup"}, {}, ""),
+        ({MODE: "logsdb", SOURCE: "stored"}, {}, ""),
+        ({}, {"mode": "stored"}, ""),
+        ({}, {"enabled": False}, "no _source"),
+        ({}, {"mode": "disabled"}, "no _source"),
+        ({}, {"includes": ["a"]}, "a part of each _source"),
+        ({MODE: "logsdb"}, {}, "may be rebuilt from fields: index.mode=logsdb"),
+        ({MODE: "columnar"}, {}, "may be rebuilt from fields: index.mode=columnar"),
+        ({MODE: "columnar", SOURCE: "COLUMNAR"}, {}, "rebuilt from fields"),
+        ({SOURCE: "SYNTHETIC"}, {}, "rebuilt from fields"),
+        ({MODE: "logsdb"}, {"mode": "synthetic"}, "rebuilt from fields"),
+    ],
+)
+def test_index_that_keeps_less_than_whole_documents_or_something_else_is_named(
+    settings: dict[str, Any], source: dict[str, Any], words: str
+) -> None:
+    found = kept_instead(index(settings, source))
+    assert words in found if words else not found
+
+
+@pytest.mark.parametrize("said", ["true", True])
+def test_index_without_sequence_numbers_is_refused(said: object) -> None:
+    require_own(index({"index.disable_sequence_numbers": "false"}))
+    with pytest.raises(StoreUnsafe, match=r"disable_sequence_numbers=true .*columnar"):
+        require_own(index({"index.disable_sequence_numbers": said, MODE: "columnar"}))
+
+
+# -- ingest pipelines are taken only if all that they do is known to leave addresses alone
+
 
 HARMLESS: list[dict[str, Any]] = [
     {"set": {"field": "a._version", "value": 1}},
@@ -136,3 +183,20 @@ def test_column_that_a_pipeline_takes_for_an_address_is_refused() -> None:
     pipelines.require_kept(documents, {})
     with pytest.raises(OptionError, match=r"Column '_version_type' can't go through .*'one'"):
         pipelines.require_kept(documents, pipeline())
+
+
+# -- queries by which indices can be followed
+
+
+BY_F = {"bool": {"filter": [{"term": {"f": "x"}}]}}
+
+
+def test_a_field_whose_one_value_is_not_set_yet_may_match_later() -> None:
+    """`constant_keyword`, which not every build of the server has."""
+    unset = {"properties": {"f": {"type": "constant_keyword"}}}
+    there = IndexFields([unset], unset["properties"], 10)
+    with pytest.raises(StoreRefused, match="not set yet"):
+        fitness.require_settled(BY_F, there)
+    known = {"properties": {"f": {"type": "constant_keyword", "value": "x"}}}
+    fitness.require_settled(BY_F, IndexFields([known], known["properties"], 10))
+    fitness.require_settled({"term": {"n": 1}}, there)
