@@ -52,3 +52,11 @@ def test_files_and_names_in_the_protocol_page_exist() -> None:
 def test_changelog_has_a_place_for_this_version() -> None:
     text = (ROOT / "CHANGELOG.md").read_text()
     assert "## [Unreleased]" in text or f"## [{__version__}]" in text
+
+
+def test_code_in_contributing_is_code_that_there_is() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text()
+    found = re.findall(r"From\s`([\w/.]+)`:\n\n```python\n(.*?)```", page, re.DOTALL)
+    assert len(found) == 3
+    for path, code in found:
+        assert code in (ROOT / "connectors" / path).read_text(), path
