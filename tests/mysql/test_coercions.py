@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_mysql.target.coercions import CheckedColumns, require_kept
 from pyspark_mysql.target.columns import TableColumn
 from pyspark_mysql.write.chunks import ChunkEncoder, decode
 from pyspark_mysql.write.plan import TableRows
+from pyspark_mysql.write.preflight import checked_columns, require_kept
 from sparkonce import codec
 from sparkonce.change import Append, Upsert
 from sparkonce.errors import StoreRefused
@@ -34,7 +34,7 @@ def unfit(
 ) -> list[int]:
     """The places of the values that the column can't hold as they are."""
     detail = replace(DETAIL, **more)
-    encoder = ChunkEncoder(replace(detail, checked=CheckedColumns.of(detail, [column])))
+    encoder = ChunkEncoder(replace(detail, checked=checked_columns(detail, [column])))
     columns = [pa.array(range(len(values)), pa.int32()), pa.array(values, kind)]
     rows = pa.record_batch(columns, ["id", "v"])
     bad = separate_bad_rows(rows, encoder._texts)[1]
@@ -126,7 +126,7 @@ def test_of_a_row_that_deletes_the_key_alone_is_looked_at() -> None:
     detail = replace(
         DETAIL, change=Upsert(("id",), op="op"), key=("id",), kinds={"id": "int", "v": "string"}
     )
-    shape = CheckedColumns.of(detail, [text("varchar", 1)])
+    shape = checked_columns(detail, [text("varchar", 1)])
     encoder = ChunkEncoder(replace(detail, checked=shape))
     rows = pa.record_batch(
         [pa.array([0, 1, 2, 3], pa.int32()), ["long"] * 4, ["update_preimage", "d", "u", "d"]],
@@ -138,7 +138,7 @@ def test_of_a_row_that_deletes_the_key_alone_is_looked_at() -> None:
 
 
 def test_the_error_names_the_first_row_by_its_key() -> None:
-    detail = replace(DETAIL, checked=CheckedColumns.of(DETAIL, [text("varchar", 2)]))
+    detail = replace(DETAIL, checked=checked_columns(DETAIL, [text("varchar", 2)]))
     rows = pa.record_batch([pa.array([6, 7], pa.int32()), ["ab", "ab "]], ["id", "v"])
     with pytest.raises(
         Exception, match=r"row with id=7 can't be stored: column 'v' can't be 'ab '"
@@ -153,9 +153,8 @@ def test_a_chunk_says_which_columns_hold_a_null() -> None:
 
 def test_a_table_that_was_altered_is_refused_where_that_matters() -> None:
     there = TableColumn("id", "int", "int", 0), text("varchar", 3)
-    stored = json.dumps(codec.dump(CheckedColumns.of(DETAIL, there)))
-    known = codec.load(CheckedColumns, json.loads(stored))  # of a manifest
-    detail = replace(DETAIL, checked=known)
+    detail = replace(DETAIL, checked=checked_columns(DETAIL, there))
+    detail = codec.load(TableRows, json.loads(json.dumps(codec.dump(detail))))  # of a manifest
     require_kept(detail, there)
     require_kept(detail, [replace(there[0], kind="bigint", sql_type="bigint"), there[1]])
     with pytest.raises(StoreRefused, match=r"'v' of table d\.t was varchar .* is char .*alter"):
@@ -195,7 +194,7 @@ ENUM_OF_UTF8 = replace(ENUM, sql_type="enum('a','b')", charset="utf8mb4", width=
 def test_a_column_that_holds_all_that_it_did_may_be_altered(
     then: TableColumn, now: TableColumn, kept: bool
 ) -> None:
-    detail = replace(DETAIL, checked=CheckedColumns.of(DETAIL, [then]))
+    detail = replace(DETAIL, checked=checked_columns(DETAIL, [then]))
     with nullcontext() if kept else pytest.raises(StoreRefused, match=r"'v' .* was .* and is"):
         require_kept(detail, [now])
 

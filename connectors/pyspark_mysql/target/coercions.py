@@ -7,24 +7,16 @@ What it refuses by itself, as numbers that are too large, is left to it.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_mysql.target.columns import INTEGERS, TEXTS, TableColumn, named
-from sparkonce import codec
-from sparkonce.errors import StoreRefused
-from sparkonce.protocol import digest
+from pyspark_mysql.target.columns import INTEGERS, TEXTS, TableColumn
 from sparkonce.values.text import to_json
-
-if TYPE_CHECKING:
-    from pyspark_mysql.write.plan import TableRows
 
 Array = Any
 BEYOND_PLANE_0 = "[\U00010000-\U0010ffff]"
@@ -193,90 +185,3 @@ def _is_no_member(texts: Array, column: TableColumn) -> Array:
 def members(column: TableColumn) -> set[str]:
     """The members of an ENUM or a SET, as the server lists them."""
     return {text.replace("''", "'") for text in MEMBER.findall(column.sql_type)}
-
-
-FACTS = ("kind", "sql_type", "charset", "width", "room", "nullable", "numbered")
-"""What of a column says which values it holds as they are."""
-
-
-@dataclass(frozen=True)
-class CheckedColumns:
-    """What tasks know of the target: the columns of it that would make other values of some.
-
-    They are held by their names in the query, and rows are checked against them.
-    """
-
-    columns: Mapping[str, TableColumn]
-
-    @classmethod
-    def of(cls, detail: TableRows, columns: Iterable[TableColumn]) -> CheckedColumns:
-        """Those of a table, for a plan."""
-        there = named(columns, detail.columns)
-        return cls(
-            {
-                name: TableColumn(name, **{fact: getattr(column, fact) for fact in FACTS})
-                for name, column in there.items()
-                if of_null(column) or _of_values(name, column, detail)
-            }
-        )
-
-    def digest(self) -> str:
-        """A short name for all of it; see `Plan.shape`."""
-        return digest(json.dumps(codec.dump(self), sort_keys=True))
-
-    def checks(self, detail: TableRows) -> dict[str, list[Coercion]]:
-        """What tasks refuse, by column. Of nulls those of change streams count in the end only."""
-        found = {name: _of_values(name, column, detail) for name, column in self.columns.items()}
-        for name, column in self.columns.items():
-            if not detail.folded and (null := of_null(column)):
-                found[name].append(null)
-        return found
-
-
-def _of_values(name: str, column: TableColumn, detail: TableRows) -> list[Coercion]:
-    return coercions(column, detail.kinds[name], in_key=name in detail.looked_up)
-
-
-def require_kept(detail: TableRows, columns: Iterable[TableColumn]) -> None:
-    """Refuse a table that could make other values of rows, which were checked against another.
-
-    A column that holds all that the other one did is fine: a row that the server refused may have
-    asked for that.
-
-    Raises:
-        StoreRefused: it was altered.
-    """
-    if detail.checked is None:  # no table was looked up for the plan
-        return
-    for name, now in named(columns, detail.columns).items():
-        then = detail.checked.columns.get(name)
-        if not _holds_all(now, then, _of_values(name, now, detail)):
-            was = then.declared if then else "of another type"
-            raise StoreRefused(
-                f"Column {name!r} of table {detail.table_name} was {was}, and is {now.declared}",
-                why="rows were checked against the column as it was, and it could make other"
-                " values of them",
-                todo="restart the query, which checks its rows anew; if the error stays, the epoch"
-                " is decided: alter the column back, or widen it, until that epoch is finished",
-            )
-
-
-def _holds_all(now: TableColumn, then: TableColumn | None, makes: list[Coercion]) -> bool:
-    """Whether a column, which `makes` other values, holds as it is all that it held before.
-
-    There is no `then` where it made no other value of any.
-    """
-    if of_null(now) and not (then and of_null(then)):
-        return False
-    if not makes or (then and then.declared == now.declared):
-        return True
-    if then is None or now.kind != then.kind:
-        return False
-    # Older servers call utf8mb3 utf8.
-    same = now.charset.replace("utf8mb3", "utf8") == then.charset.replace("utf8mb3", "utf8")
-    widened = now.room >= then.room
-    if now.kind in ("enum", "set"):
-        return members(now) >= members(then) and (same or now.charset == "utf8mb4")
-    if now.kind in ("char", "varchar"):
-        return widened and (same or now.charset == "utf8mb4")
-    return same and (now.sql_type == then.sql_type or (now.kind in TEXTS and widened))

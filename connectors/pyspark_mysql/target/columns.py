@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyarrow import types
 
-from pyspark_mysql.server.literals import NAME, NAME_RULE, identifier
+from pyspark_mysql.server.literals import identifier
 from sparkonce import checks
 from sparkonce.errors import OptionError
 from sparkonce.values import spark_types
-
-if TYPE_CHECKING:
-    from pyspark_mysql.write.plan import TableRows
 
 DOUBLE_DIGITS, INT64_DIGITS = 15, 18
 """Decimal digits that are kept by either."""
@@ -184,30 +180,6 @@ def unaddable(kind: str, column: TableColumn) -> str | None:
     if column.kind in ("float", "double") and kind not in ("float", "double"):
         return "a sum that is large enough would no longer grow: the column rounds it"
     return None
-
-
-def target_ddl(detail: TableRows, *, mariadb: bool) -> str:
-    """The statement by which option ``createTable`` makes a target; the key is its primary key.
-
-    Raises:
-        OptionError: a name or a type can't be had.
-    """
-    for name in detail.columns:
-        if not NAME.fullmatch(name):
-            raise OptionError(
-                f"Option createTable can't make a column of the name {name!r}",
-                why=f"the servers take {NAME_RULE}",
-                todo="rename it before the sink",
-            )
-    kinds = dict(detail.kinds)
-    kinds |= {name: SUMS.get(kinds[name], kinds[name]) for name in detail.added}
-    columns = [
-        definition(name, kinds[name], in_key=name in detail.key, mariadb=mariadb)
-        for name in detail.columns
-    ]
-    if detail.key:
-        columns.append(f"PRIMARY KEY ({', '.join(map(identifier, detail.key))})")
-    return f"CREATE TABLE {identifier(*detail.table)} ({', '.join(columns)}) ENGINE=InnoDB"
 
 
 def definition(name: str, kind: str, *, in_key: bool, mariadb: bool) -> str:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import pymysql
 
@@ -17,9 +17,6 @@ from pyspark_mysql.server.failures import number
 from pyspark_mysql.server.literals import identifier
 from pyspark_mysql.target.columns import TableColumn, named
 from sparkonce.change import Names
-
-if TYPE_CHECKING:
-    from pyspark_mysql.write.plan import TableRows
 
 NO_RIGHT = 1142
 INSTANT = "timestamp"
@@ -81,17 +78,17 @@ class Target:
         """The primary key and the unique indexes."""
         return [index for index in self.indexes if index.unique]
 
-    def others(self, detail: TableRows) -> list[TableIndex]:
-        """Unique keys besides that of the rows in which a row could have a stored one's value.
+    def others(self, own_key: Names, columns: Names) -> list[TableIndex]:
+        """Unique keys besides `own_key` in which a row of these columns could equal a stored one.
 
         It has none in a key with a column that the server numbers, unless the query fills it.
         """
-        fills = {name.lower() for name in detail.columns}
+        fills = {name.lower() for name in columns}
         own = {c.name for c in self.columns if c.numbered and c.name.lower() not in fills}
         return [
             key
             for key in self.unique_keys
-            if not key.is_of(detail.key) and not (key.whole and own.intersection(key.columns))
+            if not key.is_of(own_key) and not (key.whole and own.intersection(key.columns))
         ]
 
     def holds_instants(self, names: Iterable[str]) -> bool:
@@ -104,12 +101,6 @@ class Target:
         given = {name.lower() for name in names}
         left = (column for column in self.columns if column.name.lower() not in given)
         return any(column.computed and column.kind != INSTANT for column in left)
-
-    def written(self, detail: TableRows) -> TableRows:
-        """The same plan without the sequence, where the table has no such column."""
-        there = named(self.columns, detail.columns)
-        left = tuple(name for name in detail.columns if name in there or name != detail.order)
-        return replace(detail, columns=left)
 
 
 def look_up(session: MySqlSession, table: Names) -> Target:

@@ -36,7 +36,7 @@ class Applier:
     ) -> None:
         self.session = session
         # A row could be taken for a stored one by another unique key than its own.
-        ambiguous = detail.updates and bool(target.others(detail))
+        ambiguous = detail.updates and bool(target.others(detail.key, detail.columns))
         self.refusals = Refusals(detail, put_aside, ambiguous=ambiguous)
         self.writer = _writer(session, detail, target, self.refusals)
         # Instants are sent in UTC. What is gathered is copied in the server's own time of day.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import struct
 from bisect import bisect_right
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_mysql.server.literals import LITERAL, literals
+from pyspark_mysql.target.coercions import Coercion, of_null
 from pyspark_mysql.write.plan import TableRows
 from sparkonce.change import RowOperations, split_operations
 from sparkonce.exactly_once.bad_rows import reasons
@@ -49,7 +50,7 @@ class ChunkEncoder:
         self.columns, self.key, self.zero_for_null = detail.columns, detail.key, detail.added
         self.folded, self.op, self.aside = detail.folded, detail.op, detail.aside
         self.never_null = [*self.key, *filter(None, [detail.order])]
-        self.checks = detail.checked.checks(detail) if detail.checked else {}
+        self.checks = _checks(detail)
         # Only bad rows are written by it.
         self.schema = spark_types.parse(detail.schema) if self.aside else pa.schema([])
 
@@ -104,6 +105,15 @@ class ChunkEncoder:
                 places = places if doing.places is None else doing.places.take(places)
                 raise Unfit(name, places, check.why, check.todo)
         return written
+
+
+def _checks(detail: TableRows) -> Mapping[str, Sequence[Coercion]]:
+    """What is refused, by column. Of nulls those of change streams count in the end only."""
+    found = {}
+    for name, column in (detail.checked or {}).items():
+        null = None if detail.folded else of_null(column)
+        found[name] = [*detail.coercions_by(name, column), *([null] if null else [])]
+    return found
 
 
 @dataclass

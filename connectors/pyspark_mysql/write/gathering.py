@@ -87,7 +87,7 @@ class GatheringWriter:
 
     def _copy(self) -> tuple[str, str]:
         """The statement that writes gathered rows: what stands before WHERE, and behind it."""
-        written = self.target.written(self.detail)
+        written = self.detail.written_to(self.target.columns)
         names = [identifier(name) for name in written.columns]
         values = ", ".join(f"{NEW}.{name}" for name in names)
         into = f"INSERT INTO {self.quoted} ({', '.join(names)})"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark_mysql.server import address
-from pyspark_mysql.target.coercions import CheckedColumns
-from pyspark_mysql.target.columns import kind_of
+from pyspark_mysql.target.coercions import Coercion, coercions
+from pyspark_mysql.target.columns import TableColumn, kind_of, named
 from sparkonce import change, checks, codec
 from sparkonce.change import Append, Change, Delete, Increment, Names, Upsert
 from sparkonce.protocol import Plan
@@ -48,7 +48,8 @@ class TableRows:
         aside: whether a task puts bad rows into chunks as such.
         schema: of the query, as Spark's DDL.
         overwrites: whether the table is emptied first.
-        checked: the columns of the table by which tasks check rows; None before it was looked up.
+        checked: the columns of the table that would make other values of some, by their names in
+            the query; None before the table was looked up. Tasks check rows by them.
     """
 
     table: Names
@@ -59,7 +60,7 @@ class TableRows:
     aside: bool
     schema: str
     overwrites: bool = False
-    checked: CheckedColumns | None = None
+    checked: Mapping[str, TableColumn] | None = None
 
     @property
     def table_name(self) -> str:
@@ -115,6 +116,16 @@ class TableRows:
     def updates(self) -> bool:
         """Whether a stored row is changed, found by a unique key."""
         return isinstance(self.change, Upsert | Increment)
+
+    def coercions_by(self, name: str, column: TableColumn) -> list[Coercion]:
+        """What a column of the table makes of values of the query's column of this name."""
+        return coercions(column, self.kinds[name], in_key=name in self.looked_up)
+
+    def written_to(self, columns: Iterable[TableColumn]) -> TableRows:
+        """The same without the sequence, where a table of these columns has no such one."""
+        there = named(columns, self.columns)
+        left = tuple(name for name in self.columns if name in there or name != self.order)
+        return replace(self, columns=left)
 
 
 def plan(options: Options, schema: pa.Schema) -> Plan[TableRows]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -22,13 +23,16 @@ from pyspark_mysql.server.failures import (
     translate,
     translated,
 )
-from pyspark_mysql.server.literals import identifier
-from pyspark_mysql.target.coercions import CheckedColumns, require_kept
+from pyspark_mysql.server.literals import NAME, NAME_RULE, identifier
+from pyspark_mysql.target.coercions import Coercion, members, of_null
 from pyspark_mysql.target.columns import (
+    SUMS,
+    TEXTS,
     UNFIT_KEYS,
     TableColumn,
+    definition,
     misfit,
-    target_ddl,
+    named,
     unaddable,
     unfilled,
 )
@@ -40,7 +44,7 @@ from sparkonce import codec
 from sparkonce.change import Names
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
 from sparkonce.option_values import suggestion
-from sparkonce.protocol import Plan
+from sparkonce.protocol import Plan, digest
 
 TOO_LARGE = (139, 1070, 1071, 1074, 1117, 1118, 1163, 1170, 3152)
 """Numbers by which a server says that a table, a key or a type has no room for columns."""
@@ -55,6 +59,9 @@ UNMADE = {
 """Why a table can't be made."""
 TABLE_IS_THERE = 1050
 NO_RIGHT = (1142, 1143, 1227)
+
+FACTS = ("kind", "sql_type", "charset", "width", "room", "nullable", "numbered")
+"""What of a column says which values it holds as they are."""
 
 FILLS = """
 SELECT 1 FROM information_schema.triggers WHERE event_object_schema = %s
@@ -113,7 +120,7 @@ def require_fit_target(session: MySqlSession, detail: TableRows, *, create: bool
 def _require_fit_there(session: MySqlSession, detail: TableRows) -> None:
     with translated(f"looking at table {detail.table_name}"):
         target = _require_fit(session, detail, ())
-    written = target.written(detail)
+    written = detail.written_to(target.columns)
     # MariaDB hides unique keys from those who have rights to single columns only.
     looks = session.live.mariadb and detail.updates
     shows = [f"SHOW CREATE TABLE {identifier(*detail.table)}"] if looks else []
@@ -161,6 +168,30 @@ def _make(session: MySqlSession, detail: TableRows) -> bool:
     return True
 
 
+def target_ddl(detail: TableRows, *, mariadb: bool) -> str:
+    """The statement by which option ``createTable`` makes a target; the key is its primary key.
+
+    Raises:
+        OptionError: a name or a type can't be had.
+    """
+    for name in detail.columns:
+        if not NAME.fullmatch(name):
+            raise OptionError(
+                f"Option createTable can't make a column of the name {name!r}",
+                why=f"the servers take {NAME_RULE}",
+                todo="rename it before the sink",
+            )
+    kinds = dict(detail.kinds)
+    kinds |= {name: SUMS.get(kinds[name], kinds[name]) for name in detail.added}
+    columns = [
+        definition(name, kinds[name], in_key=name in detail.key, mariadb=mariadb)
+        for name in detail.columns
+    ]
+    if detail.key:
+        columns.append(f"PRIMARY KEY ({', '.join(map(identifier, detail.key))})")
+    return f"CREATE TABLE {identifier(*detail.table)} ({', '.join(columns)}) ENGINE=InnoDB"
+
+
 def _take_back(session: MySqlSession, detail: TableRows) -> None:
     """Drop the table that was made, unless someone has written to it already."""
     table = identifier(*detail.table)
@@ -178,11 +209,20 @@ def fitted(session: MySqlSession, plan: Plan[TableRows]) -> Plan[TableRows]:
     """The plan for the target as it is, where there is one."""
     with translated(f"looking at table {plan.detail.table_name}"):
         table, columns = columns_of(session, plan.detail.table)
-    checked = CheckedColumns.of(plan.detail, columns)
+    checked = checked_columns(plan.detail, columns)
     # One target has one ledger, by whichever of its names a query calls it.
     detail = replace(plan.detail, table=table, checked=checked)
     plan = replace(plan, detail=detail, target=detail.target, stored=codec.dump(detail))
-    return replace(plan, shape=checked.digest())
+    return replace(plan, shape=digest(json.dumps(codec.dump(checked), sort_keys=True)))
+
+
+def checked_columns(detail: TableRows, columns: Iterable[TableColumn]) -> Mapping[str, TableColumn]:
+    """The columns of a table that make other values of some, by their names in the query."""
+    return {
+        name: TableColumn(name, **{fact: getattr(column, fact) for fact in FACTS})
+        for name, column in named(columns, detail.columns).items()
+        if of_null(column) or detail.coercions_by(name, column)
+    }
 
 
 def require_still_fit(session: MySqlSession, detail: TableRows, held: Sequence[Names]) -> Target:
@@ -210,7 +250,7 @@ def _require_fit(session: MySqlSession, detail: TableRows, held: Sequence[Names]
     require_transactions(session, detail.table, *held)
     target = look_up(session, detail.table)
     left = {column.name.lower(): column for column in target.columns}
-    for name in target.written(detail).columns:
+    for name in detail.written_to(target.columns).columns:
         # Taken out: two of the query's columns can't be one of the table's.
         _require_column(detail, name, left.pop(name.lower(), None), target)
     if detail.makes_rows:
@@ -273,7 +313,7 @@ def _require_key(detail: TableRows, target: Target) -> None:
             why=f"without one every epoch would insert its rows anew; the table has {listed}",
             todo="name the columns of one of those, or make it the primary key or a unique index",
         )
-    if target.others(detail) and own[0].nullable:
+    if target.others(detail.key, detail.columns) and own[0].nullable:
         raise OptionError(
             f"Option key={','.join(detail.key)!r} may be null, and the table has several unique"
             f" keys: {listed}",
@@ -313,3 +353,48 @@ def _require_rights(
                 why=f"writeMode={detail.mode} needs it",
                 todo=GRANT,
             ) from None
+
+
+def require_kept(detail: TableRows, columns: Iterable[TableColumn]) -> None:
+    """Refuse a table that could make other values of rows, which were checked against another.
+
+    A column that holds all that the other one did is fine: a row that the server refused may have
+    asked for that.
+
+    Raises:
+        StoreRefused: it was altered.
+    """
+    if detail.checked is None:  # no table was looked up for the plan
+        return
+    for name, now in named(columns, detail.columns).items():
+        then = detail.checked.get(name)
+        if not _holds_all(now, then, detail.coercions_by(name, now)):
+            was = then.declared if then else "of another type"
+            raise StoreRefused(
+                f"Column {name!r} of table {detail.table_name} was {was}, and is {now.declared}",
+                why="rows were checked against the column as it was, and it could make other"
+                " values of them",
+                todo="restart the query, which checks its rows anew; if the error stays, the epoch"
+                " is decided: alter the column back, or widen it, until that epoch is finished",
+            )
+
+
+def _holds_all(now: TableColumn, then: TableColumn | None, makes: list[Coercion]) -> bool:
+    """Whether a column, which `makes` other values, holds as it is all that it held before.
+
+    There is no `then` where it made no other value of any.
+    """
+    if of_null(now) and not (then and of_null(then)):
+        return False
+    if not makes or (then and then.declared == now.declared):
+        return True
+    if then is None or now.kind != then.kind:
+        return False
+    # Older servers call utf8mb3 utf8.
+    same = now.charset.replace("utf8mb3", "utf8") == then.charset.replace("utf8mb3", "utf8")
+    widened = now.room >= then.room
+    if now.kind in ("enum", "set"):
+        return members(now) >= members(then) and (same or now.charset == "utf8mb4")
+    if now.kind in ("char", "varchar"):
+        return widened and (same or now.charset == "utf8mb4")
+    return same and (now.sql_type == then.sql_type or (now.kind in TEXTS and widened))
