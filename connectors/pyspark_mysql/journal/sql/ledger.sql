@@ -1,8 +1,8 @@
 -- One row a record: the ledger of a sink, the claim on a checkpoint path, or kept offsets.
 -- Whoever writes a row has locked it before (SELECT ... FOR UPDATE) and compared its `stamp`, a
--- random name of its last write; so of two drivers one finds that the other was first.
+-- random name of its last write. So of two drivers one finds that the other was first.
 -- `body` is the record as JSON. Two things of it are columns, so that other statements find them:
--- `token`    the decision that is being applied; empty where none is.
+-- `token`    the decision that is being applied, empty where none is.
 -- `decided`  the order of the decisions. Those that are applied after their transaction are counted
 --            by `revision` in the row with no name: each has twice its number, and all others have
 --            one more than the last of these.
