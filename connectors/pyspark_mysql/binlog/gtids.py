@@ -12,7 +12,7 @@ import re
 import struct
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 UUID_FORM = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -73,22 +73,6 @@ class GtidRange:
         return ""
 
 
-class Gtids(Protocol):
-    """Transactions that were read, or that a server has."""
-
-    def lacks(self, other: str) -> str:
-        """Those of the others that are none of these; empty if there are none."""
-
-    def joined(self, other: str) -> str:
-        """These and the others."""
-
-    def up_to(self, end: str) -> GtidRange:
-        """What lies between these and `end`."""
-
-    def count_up_to(self, end: str) -> int:
-        """How many those are, where numbers are given one after the other."""
-
-
 def gtids(text: str, *, mariadb: bool) -> Gtids:
     """What a text stands for."""
     return GtidPosition(text) if mariadb else GtidSet(text)
@@ -138,11 +122,11 @@ class GtidSet:
         )
 
     def lacks(self, other: str) -> str:
-        """See `Gtids.lacks`."""
+        """Those of the others that are none of these; empty if there are none."""
         return str(self._lacks(GtidSet(other)))
 
     def joined(self, other: str) -> str:
-        """See `Gtids.joined`."""
+        """These and the others."""
         both = GtidSet(other)
         for source, spans in self.spans.items():
             for span in spans:
@@ -154,11 +138,11 @@ class GtidSet:
         return str(GtidSet(other)._lacks(self)._lacks(self))
 
     def up_to(self, end: str) -> GtidRange:
-        """See `Gtids.up_to`."""
+        """What lies between these and `end`."""
         return _SetRange(self, self._lacks(GtidSet(end)))
 
     def count_up_to(self, end: str) -> int:
-        """See `Gtids.count_up_to`."""
+        """How many those are."""
         return len(self._lacks(GtidSet(end)))
 
     def has(self, gtid: TaggedGtid) -> bool:
@@ -260,21 +244,21 @@ class GtidPosition:
         return position_text(self.last)
 
     def lacks(self, other: str) -> str:
-        """See `Gtids.lacks`. Where in a domain the other is further on."""
+        """Where in a domain the other is further on; empty if nowhere."""
         last = GtidPosition(other).last
         return position_text({domain: last[domain] for domain in last if self._ahead(last, domain)})
 
     def joined(self, other: str) -> str:
-        """See `Gtids.joined`."""
+        """The further one of both in each domain."""
         return position_text(self.last | GtidPosition(self.lacks(other)).last)
 
     def count_up_to(self, end: str) -> int:
-        """See `Gtids.count_up_to`."""
+        """How many transactions those are, where numbers are given one after the other."""
         last = GtidPosition(end).last
         return sum(self._ahead(last, domain) for domain in last)
 
     def up_to(self, end: str) -> GtidRange:
-        """See `Gtids.up_to`."""
+        """What lies between this and `end`."""
         return _PositionRange(self, GtidPosition(end))
 
     def _ahead(self, last: Mapping[int, str], domain: int) -> int:
@@ -307,6 +291,10 @@ class _PositionRange(GtidRange):
 
     def reached(self) -> str:
         return position_text(self._at)
+
+
+Gtids: TypeAlias = GtidSet | GtidPosition
+"""Transactions that were read, or that a server has."""
 
 
 def position_text(last: Mapping[int, str]) -> str:
