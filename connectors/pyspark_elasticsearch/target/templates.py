@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from pyspark_elasticsearch.server.client import Cluster, path
-from pyspark_elasticsearch.target.pipelines import DEFAULT, FINAL
 from sparkonce.checks import column
 from sparkonce.errors import BadRow, OptionError
 from sparkonce.values.rows import describe_row
@@ -31,6 +30,7 @@ FORBIDDEN = r'[\\/*?"<>| ,#:\x00-\x1f]|^[-_+]|^\.{0,2}$'
 LONGEST = 255  # bytes of a name
 LOOKING = "looking at templates of indices"
 FLAT = {"flat_settings": "true"}
+PIPELINES = "index.default_pipeline", "index.final_pipeline"
 _LETTERS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H"}
 _DATE = re.compile(r"(?:yyyy|MM|dd|HH|[._-])+")
 
@@ -155,7 +155,7 @@ def settings(cluster: Cluster, pattern: str, option: str) -> Iterator[Mapping[st
 
     Those to come must not be data streams (`OptionError`).
     """
-    target = path(pattern, "_settings", f"{DEFAULT},{FINAL}")
+    target = path(pattern, "_settings", ",".join(PIPELINES))
     doing = f"looking at indices {pattern}"
     # One index with a block of metadata refuses it for all; answers to rows tell the rest.
     there = cluster.ask(doing, "GET", target, params=FLAT, allow=(403, 404))
