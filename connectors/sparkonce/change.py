@@ -49,17 +49,13 @@ def _numbers(most: int) -> pa.Array:
 
 
 class RowOperations(NamedTuple):
-    """The rows that do something.
-
-    Attributes:
-        rows: these alone.
-        deleted: for each whether it deletes; None if none does.
-        places: of each, among all that were given; None if these are all.
-    """
+    """The rows that do something."""
 
     rows: pa.RecordBatch
     deleted: Any | None = None
+    """For each whether it deletes; None if none does."""
     places: Any | None = None
+    """Of each, among all that were given; None if these are all."""
 
     def keyed(self, kept: Container[str | None]) -> pa.RecordBatch:
         """The rows, in which those that delete have nulls in all columns but these.

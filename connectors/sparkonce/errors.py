@@ -76,8 +76,7 @@ def this_python() -> str:
 class OptionError(SparkonceError):
     """An option is unknown, missing, ill-typed, or contradicts another or the schema.
 
-    Attributes:
-        problems: what is wrong with each option, where several are wrong.
+    Where several are wrong, `problems` says what is wrong with each.
     """
 
     problems: Sequence[OptionError] = ()

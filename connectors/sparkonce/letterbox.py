@@ -51,9 +51,7 @@ class StoredLetter:
 class LetterKind(NamedTuple):
     """Letters of one sink for one kind of reason.
 
-    Attributes:
-        reason: with "..." where the letters differ.
-        last: when the last one was written.
+    The reason has "..." where the letters differ; `last` is when the last one was written.
     """
 
     sink: str
@@ -63,11 +61,7 @@ class LetterKind(NamedTuple):
 
 
 class Letterbox(Protocol):
-    """A table or an index of dead letters.
-
-    Attributes:
-        name: of it.
-    """
+    """A table or an index of dead letters."""
 
     name: str
 

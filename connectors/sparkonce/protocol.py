@@ -237,12 +237,7 @@ class Manifest:
 
 
 class Applied(NamedTuple):
-    """What became of the rows of an epoch.
-
-    Attributes:
-        aside: how many went into dead letters.
-        stored: whether the store took any of the others.
-    """
+    """How many rows of an epoch went into dead letters, and whether any other one was stored."""
 
     aside: int = 0
     stored: bool = True
@@ -257,9 +252,7 @@ Finish = Callable[[Applied], "Record"]
 class AuxiliaryRecord(NamedTuple):
     """A text that each decision writes anew, too long to be a part of the ledger.
 
-    Attributes:
-        name: of the record that has it as its `body`, and the stamp of the decision.
-        body: the text.
+    It is the body of a record of this name, which has the stamp of the decision.
     """
 
     name: str

@@ -25,8 +25,7 @@ Operator: TypeAlias = Literal["=", "<", "<=", ">", ">="]
 class Compare:
     """The column has a value, and it compares so with another; texts are compared for equality.
 
-    Attributes:
-        value: as Python has it: bool, int, float, Decimal, str, bytes, date or datetime.
+    A value is a bool, int, float, Decimal, str, bytes, date or datetime.
     """
 
     column: str
@@ -100,12 +99,7 @@ READS = (
 
 @dataclass(frozen=True)
 class Scan:
-    """What is asked for.
-
-    Attributes:
-        schema: of the rows, with all that Arrow needs to know of them.
-        filters: what narrows them; see `sparkonce.reading`.
-    """
+    """What is asked for: rows of a schema, which has all that Arrow needs, narrowed by filters."""
 
     schema: pa.Schema
     filters: Filters = ()
@@ -141,11 +135,7 @@ class Source(Rows, Protocol):
 
 @runtime_checkable
 class Readable(Protocol):
-    """A connector that can be read.
-
-    Attributes:
-        reads: every option that a read knows.
-    """
+    """A connector that can be read; `reads` are all options that a read knows."""
 
     reads: Sequence[Option]
 
@@ -248,11 +238,7 @@ class Feed(Rows, Protocol):
 
 @runtime_checkable
 class Followable(Protocol):
-    """A connector that can be followed.
-
-    Attributes:
-        follows: every option that a stream knows.
-    """
+    """A connector that can be followed; `follows` are all options that a stream knows."""
 
     follows: Sequence[Option]
 

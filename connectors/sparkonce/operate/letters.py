@@ -37,14 +37,10 @@ class Moved(NamedTuple):
 
 
 class LetterFolder:
-    """A directory that the letters of one sink are moved into, while this command has its lock.
-
-    Attributes:
-        sink: whose letters it has; None if there are none.
-    """
+    """A directory that the letters of one sink are moved into, while this command has its lock."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.sink = path, None
+        self.path, self.sink = path, None  # none yet
         self._known: set[bytes] = set()
         for line in self._lines():
             letter = json.loads(line)

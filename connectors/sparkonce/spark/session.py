@@ -14,11 +14,14 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, TypeAlias
 from zipfile import BadZipFile, ZipFile
 
 from sparkonce.errors import UnsupportedQuery, error_text
 from sparkonce.spark.storage import Settings
+
+if TYPE_CHECKING:
+    from pyspark import TaskContext
 
 SETTINGS = (
     "spark.sql.shuffle.orderIndependentChecksum.enabled",
@@ -147,16 +150,6 @@ class SparkSettings:
         return f"{self.checkpoints.rstrip('/')}/{query_name}"
 
 
-class Context(Protocol):
-    """What is asked of pyspark's `TaskContext`."""
-
-    def partitionId(self) -> int:  # noqa: N802 (Spark's name)
-        """The number of the task."""
-
-    def getLocalProperty(self, key: str) -> str | None:  # noqa: N802 (Spark's name)
-        """What the thread knew that began the job."""
-
-
 class _NoContext:
     """That of an engine which gives none: Sail, which is not Spark, runs batches only."""
 
@@ -164,8 +157,11 @@ class _NoContext:
         """Always 0: it orders attempts and tells people where a row was, and names nothing."""
         return 0
 
-    def getLocalProperty(self, key: str) -> None:  # noqa: N802
+    def getLocalProperty(self, _: str) -> None:  # noqa: N802
         """Nothing is known of the session."""
+
+
+Context: TypeAlias = "TaskContext | _NoContext"
 
 
 def application(context: Context) -> str:

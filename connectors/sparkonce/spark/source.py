@@ -23,13 +23,10 @@ if TYPE_CHECKING:
 
 
 class SinkSource(DataSource):
-    """The base of every connector's ``DefaultSource``.
-
-    Attributes:
-        connector: ``module:Class`` of the connector, imported when a query first uses it.
-    """
+    """The base of every connector's ``DefaultSource``."""
 
     connector: ClassVar[str]
+    """``module:Class`` of the connector, imported when a query first uses it."""
 
     @errors_first()
     def streamWriter(  # noqa: N802 (Spark's name)

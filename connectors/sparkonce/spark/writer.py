@@ -235,16 +235,12 @@ OF_STREAMS = ("checkpointLocation", "checkpointStorageOptions", "onUnreadableChe
 
 
 class BatchWriter(SinkWriter, ArrowWriter):
-    """Adapts Spark's three calls for a batch to staging, commit and abort.
-
-    Attributes:
-        token: names the batch where nothing else does.
-    """
+    """Adapts Spark's three calls for a batch to staging, commit and abort."""
 
     def __init__(
         self, connector: str, options: dict[str, str], schema: pa.Schema, *, overwrite: bool
     ) -> None:
-        # Drawn on the driver: Spark pickles this writer into all tasks, and they share the name.
+        # A name where nothing else names the batch. Spark pickles this writer into all tasks.
         self.token, self.overwrite = new_token(), overwrite
         _require_no_checkpoint(options)
         super().__init__(connector, options, schema)

@@ -43,13 +43,7 @@ class Unfit(ValueError):
 
 
 class RejectedRow(NamedTuple):
-    """A row that can't be stored.
-
-    Attributes:
-        kind: why, in words that others share.
-        reason: why, with what the row holds.
-        row: the row alone.
-    """
+    """A row that can't be stored: why, in words that others share, and with what the row holds."""
 
     kind: str
     reason: str
