@@ -3,3 +3,7 @@
 `python -m demo` runs it (`make demo` brings what that needs). `driver.py` is the program that a
 user would write; the other modules start it, kill it, start it again and check what it left.
 """
+
+
+class Trouble(Exception):
+    """It ends the demo; its text says what happened and what to do."""

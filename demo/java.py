@@ -7,8 +7,8 @@ import re
 import shlex
 import shutil
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 OLDEST, NEWEST = 17, 25
 """Spark 4.3 runs on Java 17, 21 and 25; https://spark.apache.org/docs/latest/"""
@@ -26,8 +26,7 @@ exec {java} "$@"
 """
 
 
-@dataclass(frozen=True)
-class Java:
+class Java(NamedTuple):
     """An installed Java."""
 
     major: int
@@ -36,8 +35,9 @@ class Java:
 
 def java_home(scratch: Path) -> Path | None:
     """The home of a Java that runs Spark; None if there is none. `scratch` may come to hold it."""
-    for java in _installed():
-        found = inspect(java, MODULE)
+    named = os.environ.get("JAVA_HOME")
+    for java in (f"{named}/bin/java" if named else None, shutil.which("java")):
+        found = inspect(java, MODULE) if java else None
         if found and OLDEST <= found.major <= NEWEST:
             return found.home
     return wheel_home(scratch)
@@ -56,12 +56,6 @@ def inspect(java: str | Path, *options: str) -> Java | None:
     if asked.returncode or not home or not version:
         return None
     return Java(int(version[1]), Path(home[1]))
-
-
-def _installed() -> list[str]:
-    named = os.environ.get("JAVA_HOME")
-    candidates = [f"{named}/bin/java" if named else None, shutil.which("java")]
-    return [java for java in candidates if java]
 
 
 def wheel_home(scratch: Path) -> Path | None:

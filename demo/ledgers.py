@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from sparkonce import options
-from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.operate.admin import Admin, SinkStatus
-from sparkonce.protocol import Staged
 from sparkonce.spark.checkpoint import Checkpoint
 from sparkonce.store import for_url
 
@@ -32,6 +30,9 @@ class Stream:
     epochs: int = 0
     applying: bool = False
     staging: bool = False
+
+
+Streams = Mapping[str, Stream]
 
 
 @dataclass(frozen=True)
@@ -70,14 +71,13 @@ class Ledgers:
     def read(self) -> dict[str, Stream]:
         """How far each stream is."""
         sinks = self._sinks()
-        return {stream: _stream(sinks.get(stream)) for stream in STREAMS}
+        return {name: _stream(sinks.get(name)) for name in STREAMS}
 
     def caught(self) -> dict[str, Caught]:
         """What a killed driver left of each stream."""
         sinks = self._sinks()
         return {
-            stream: _caught(_to_replay(self.checkpoints / stream), sinks.get(stream))
-            for stream in STREAMS
+            name: _caught(sinks.get(name), _to_replay(self.checkpoints / name)) for name in STREAMS
         }
 
     def _sinks(self) -> dict[str, SinkStatus]:
@@ -93,20 +93,21 @@ def _stream(sink: SinkStatus | None) -> Stream:
     if sink is None or sink.ledger is None:
         return Stream()
     ledger = sink.ledger
-    chunks = len(ledger.decision.manifest.chunks) if ledger.decision.manifest else 0
-    applying = 0 < _staged(ledger.decision.epoch, sink.staged) < chunks
-    staging = _staged(ledger.decision.epoch + 1, sink.staged) > 0
-    return Stream(ledger.totals.rows, ledger.totals.epochs, applying, staging)
+    decision, totals = ledger.decision, ledger.totals
+    chunks = len(decision.manifest.chunks) if decision.manifest else 0
+    applying = 0 < _unapplied(sink, decision.epoch) < chunks
+    staging = _unapplied(sink, decision.epoch + 1) > 0
+    return Stream(totals.rows, totals.epochs, applying, staging)
 
 
-def _staged(epoch: int, staged: Iterable[Staged]) -> int:
+def _unapplied(sink: SinkStatus, epoch: int) -> int:
     """The chunks of an epoch that are not applied, decided or not."""
-    return sum(part.chunks for part in staged if part.epoch == epoch)
+    return sum(part.chunks for part in sink.staged if part.epoch == epoch)
 
 
-def _to_replay(directory: Path) -> int | None:
+def _to_replay(checkpoint: Path) -> int | None:
     """The epoch that Spark began and did not commit, by the files of its checkpoint."""
-    begun, committed = _newest(directory / "offsets"), _newest(directory / "commits")
+    begun, committed = _newest(checkpoint / "offsets"), _newest(checkpoint / "commits")
     return begun if begun > committed else None
 
 
@@ -114,19 +115,18 @@ def _newest(log: Path) -> int:
     return max((int(file.name) for file in log.glob("[0-9]*") if file.name.isdigit()), default=-1)
 
 
-def _caught(epoch: int | None, sink: SinkStatus | None) -> Caught:
-    ledger = sink.ledger if sink else None
-    if sink is None or ledger is None:
+def _caught(sink: SinkStatus | None, epoch: int | None) -> Caught:
+    if sink is None or sink.ledger is None:
         return Caught(0, epoch, "nothing yet")
-    found = "" if epoch is None else _found(epoch, ledger, sink.staged)
-    return Caught(ledger.totals.rows, epoch, found)
-
-
-def _found(epoch: int, ledger: Ledger, staged: Iterable[Staged]) -> str:
-    left = _staged(epoch, staged)
-    if ledger.decision.epoch < epoch:
-        return f"{left} chunk{'s' * (left > 1)}, undecided" if left else "nothing yet"
-    if ledger.decision.manifest is None:
-        return "all; Spark did not know"
-    chunks = len(ledger.decision.manifest.chunks)
-    return f"decided, {chunks - left} of {chunks} applied"
+    decision, rows = sink.ledger.decision, sink.ledger.totals.rows
+    if epoch is None:
+        return Caught(rows, None, "")
+    left = _unapplied(sink, epoch)
+    if decision.epoch < epoch:
+        found = f"{left} chunk{'s' * (left > 1)}, undecided" if left else "nothing yet"
+    elif decision.manifest is None:
+        found = "all; Spark did not know"
+    else:
+        chunks = len(decision.manifest.chunks)
+        found = f"decided, {chunks - left} of {chunks} applied"
+    return Caught(rows, epoch, found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -14,17 +14,16 @@ from typing import Any
 
 from rich.console import Console
 
-from demo import show
-from demo.__main__ import run_demo
-from demo.ledgers import Caught, Ledgers
-from demo.show import Streams
-from demo.target import Target
+from demo.__main__ import main
+from demo.check import AIRPORT, FIGURES, Target
+from demo.ledgers import Ledgers
+from demo.show import Board
 
 PAGE = Path(__file__).with_name("live.html")
 PORT = 8013
 
 
-class LiveBoard(show.Board):
+class LiveBoard(Board):
     """A board whose figures a page shows, too.
 
     Args:
@@ -44,71 +43,43 @@ class LiveBoard(show.Board):
         port: int = PORT,
     ) -> None:
         super().__init__(console, sum(expected.values()))
-        self.expected, self.target = dict(sorted(expected.items())), Target(url)
-        self.ledgers = ledgers
-        self.state = "Spark starts"
-        self.events: list[dict[str, Any]] = []
-        self.kills = self.replayed = 0
-        self._start = time.monotonic()
-        self.server = ThreadingHTTPServer(("127.0.0.1", port), handler(self.told))
+        self.expected, self.target, self.ledgers = expected, Target(url), ledgers
+        self.server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
         self.page = f"http://127.0.0.1:{self.server.server_port}/"
-
-    def __enter__(self) -> LiveBoard:
         Thread(target=self.server.serve_forever, daemon=True).start()
-        self.console.print(f"\n  [bold]page   {self.page}[/]\n")
-        super().__enter__()
-        return self
+        console.print(f"\n  [bold]page   {self.page}[/]\n")
 
-    def __exit__(self, *raised: object) -> None:
-        super().__exit__(*raised)
-        self.state = "done"
-
-    def event(self, text: str) -> None:
-        super().event(text)
-        seconds = time.monotonic() - self._start
-        self.events.append({"seconds": round(seconds, 1), "text": text})
-
-    def killed(self, caught: Mapping[str, Caught]) -> None:
-        self.kills += 1
-        self.replayed += sum(one.epoch is not None for one in caught.values())
-
-    def update(self, streams: Streams, state: str) -> None:
-        super().update(streams, state)
-        self.state = state
-
-    def told(self) -> dict[str, Any]:
+    def figures(self) -> dict[str, Any]:
         """What the page shows."""
-        counted = self.target.counted(list(self.expected))
+        counted = {name: self._counted(name) for name in self.expected}
         # Behind the counters: what the ledger has decided by then is at least what they hold.
-        decided = self.ledgers.read()["airports"].rows
-        rows = sum(counted.values())
+        decided, rows = self.ledgers.read()["airports"].rows, sum(counted.values())
         return {
             "airports": [
                 {"name": name, "counted": counted[name], "expected": expected}
-                for name, expected in self.expected.items()
+                for name, expected in sorted(self.expected.items())
             ],
             "rows": rows,
-            "kills": self.kills,
-            "replayed": self.replayed,
+            "kills": int(bool(self.caught)),
+            "replayed": sum(one.epoch is not None for one in self.caught.values()),
             "twice": max(0, rows - decided),
             "state": self.state,
-            "events": self.events,
+            "events": [{"seconds": at, "text": text} for at, text in self.events],
         }
 
+    def _counted(self, airport: str) -> int:
+        return int(self.target.client.hget(AIRPORT + airport, FIGURES[0]) or 0)
 
-def handler(told: Callable[[], Any]) -> type[BaseHTTPRequestHandler]:
-    """Answers with the page, and with what is told to it."""
+
+def _handler(board: LiveBoard) -> type[BaseHTTPRequestHandler]:
+    """Answers with the page, and with its figures."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             if self.path == "/state":
-                self._answer("application/json", json.dumps(told()).encode())
-            elif self.path == "/":
-                self._answer("text/html; charset=utf-8", PAGE.read_bytes())
+                kind, body = "application/json", json.dumps(board.figures()).encode()
             else:
-                self.send_error(HTTPStatus.NOT_FOUND)
-
-        def _answer(self, kind: str, body: bytes) -> None:
+                kind, body = "text/html; charset=utf-8", PAGE.read_bytes()
             self.send_response(HTTPStatus.OK)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
@@ -121,23 +92,24 @@ def handler(told: Callable[[], Any]) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-def main() -> int:
-    console = Console(highlight=False)
+def live() -> int:
+    """The demo, and a page that stays until Ctrl-C."""
     boards: list[LiveBoard] = []
 
-    def board(console: Console, frame: Any, url: str, ledgers: Ledgers) -> show.Board:
+    def board(console: Console, frame: Any, url: str, ledgers: Ledgers) -> Board:
         expected = frame.groupby("origin").size().to_dict()
         boards.append(LiveBoard(console, expected, url, ledgers))
         return boards[-1]
 
     def stay() -> None:
-        console.print(f"  The page stays at {boards[0].page} until Ctrl-C.")
+        boards[0].state = "done"
+        boards[0].console.print(f"  The page stays at {boards[0].page} until Ctrl-C.")
         while "--once" not in sys.argv:
             time.sleep(1)
         boards[0].server.shutdown()
 
-    return run_demo(console, board, stay)
+    return main(board, stay)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(live())

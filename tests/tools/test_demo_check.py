@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pandas as pd
 import pytest
-from demo.check import Figures, Verdict, as_stored, compare, count
+from demo.check import Figures, Target, Verdict, as_stored, compare, count
 
 FLIGHTS = pd.DataFrame(
     {
@@ -20,7 +19,7 @@ FLIGHTS = pd.DataFrame(
 ).convert_dtypes()
 
 
-class Fake:
+class Fake(Target):
     """What a faultless demo puts into Redis, for the tests to spoil."""
 
     def __init__(self) -> None:
@@ -55,14 +54,6 @@ def figures(verdict: Verdict) -> tuple[int, int, int, int]:
 def test_what_should_be_there_is_exact(fake: Fake) -> None:
     assert figures(fake.verdict()) == (4, 0, 0, 0)
     assert fake.verdict().exact
-
-
-def test_the_file_counts_an_unknown_delay_as_nothing() -> None:
-    assert count(FLIGHTS) == {"EWR": (2, 2100, 2), "JFK": (1, 100, -4), "LGA": (1, 5, 7)}
-
-
-def test_stored_texts_are_those_of_integers_and_instants() -> None:
-    assert as_stored(FLIGHTS)["1"] == [None, "N2", "EWR", "700", "2013-01-01T10:00:00.000000Z"]
 
 
 def test_a_flight_that_is_not_there_is_lost(fake: Fake) -> None:
@@ -117,16 +108,3 @@ def test_a_field_that_differs_makes_a_wrong_row(fake: Fake, field: str, value: s
     fake.rows["1"][field] = value
     assert figures(fake.verdict()) == (4, 0, 0, 1)
     assert not fake.verdict().exact
-
-
-def test_every_step_is_told(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("demo.check.STEP", 3)
-    steps: list[int] = []
-    assert compare(FLIGHTS, fake, steps.append).exact
-    assert steps == [3, 1]
-
-
-def test_a_verdict_is_exact_only_if_all_of_it_is(fake: Fake) -> None:
-    verdict = fake.verdict()
-    for spoilt in ({"missing": 1}, {"unknown": 1}, {"wrong": 1}, {"counted": {}}):
-        assert not replace(verdict, **spoilt).exact
