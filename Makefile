@@ -48,8 +48,8 @@ $(DEV): $(READY)
 	@$(PIP) install --editable . --group dev
 	@touch $@
 
-.PHONY: model unit test slow durations test-all variant variants test-python test-bare test-containers \
-	servers lint lint-workflows types check bench docs site release example explore chaos reliability matrix
+.PHONY: model unit test slow durations test-all variant variants test-python test-bare \
+	servers lint types check bench site release example explore chaos reliability matrix
 check: lint types test
 
 # -- tests: CONTRIBUTING.md says which marker runs where
@@ -148,7 +148,8 @@ variant-client9: $(CLASSES)
 variant-lowest: LOWEST := $(OR_UNIT)
 variant-lowest-slow: LOWEST := "slow and (variants or not integration)"
 variant-lowest variant-lowest-slow: $(CLASSES) $(VALKEY)
-	@$(PIP) install $$($(BIN)/python -m tools.lowest) --upgrade --target .build/lowest 2>/dev/null
+	@$(BIN)/uv pip install --quiet --resolution lowest-direct --target .build/lowest --requirement pyproject.toml \
+		$(foreach one,redis mysql elasticsearch metrics,--extra $(one))
 	@PYTHONPATH=$(CURDIR)/.build/lowest $(PYTEST) -m $(LOWEST) $(PYTEST_ARGS) \
 		$(foreach one,core redis mysql elasticsearch,tests/$(one)) \
 		$(foreach one,redis mysql elasticsearch,integration/$(one))
@@ -240,11 +241,6 @@ NAME ?= kafka_to_stores
 example: $(DEV)
 	@$(BIN)/python -m examples $(NAME)
 
-# The contract suites in containers; an engine and the images are brought where there are none.
-CONTAINERS ?= redis mysql mariadb elasticsearch
-test-containers: $(DEV)
-	@$(BIN)/python -m tools.containers $(CONTAINERS)
-
 # Real servers and processes, Kafka in front, faults drawn from the seed; docs/reliability.md.
 STORE ?= all
 KILLS ?= 20
@@ -262,7 +258,3 @@ reliability: $(DEV)
 site: $(DEV)
 	@$(PIP) install --group site
 	@$(BIN)/python -m tools.site
-
-# Pictures of the docs, from text.
-docs: $(DEV)
-	@$(BIN)/python -m tools.diagrams

@@ -10,8 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from integration.support.proxy import SILENCE, Proxy
-from integration.support.servers.port import HOST
-from integration.support.servers.process import wait_until
+from integration.support.servers.process import HOST, wait_until
 from integration.support.servers.redis import connect
 from redis.exceptions import ConnectionError, TimeoutError  # noqa: A004
 

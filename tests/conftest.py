@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 from tests.answering import Say, saying
 from tests.scenarios import MemoryWorld
-from tests.ways import Fake
 
 from sparkonce.operate.admin import Admin
 from sparkonce.tck.simulation.actors import Query
@@ -43,8 +42,3 @@ def say() -> Iterator[Say]:
     """Servers that give one answer each."""
     with saying() as say:
         yield say
-
-
-@pytest.fixture
-def fake() -> Fake:
-    return Fake()

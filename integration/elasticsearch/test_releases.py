@@ -6,8 +6,7 @@ import elasticsearch
 import pytest
 from integration.support.counters import COUNTER
 from integration.support.epochs import ElasticsearchQuery
-from integration.support.servers.elasticsearch import ElasticsearchProcess, private_tree
-from integration.support.servers.elasticsearch_tree import OLDEST
+from integration.support.servers.elasticsearch import OLDEST, ElasticsearchProcess, private_tree
 from integration.support.servers.finder import or_skip
 
 from sparkonce.errors import StoreRefused

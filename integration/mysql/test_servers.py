@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pymysql
 import pytest
-from integration.support.servers.finder import (
-    Finder,
-    NoServerError,
-    Server,
-    UnavailableError,
-    first_that_works,
-    or_skip,
-)
+from integration.support.servers.finder import NoServerError, Server, UnavailableError, or_skip
 from integration.support.servers.mysql import (
-    BINARIES,
+    SERVERS,
     MySqlProcess,
     connect,
     native_mariadb,
     private_binary,
     version_at,
 )
-from integration.support.servers.mysql import _ways as ways
 from integration.support.servers.streams import MySqlStream
 
-EACH = [(name, how) for name, found in BINARIES.items() for how in found]
+EACH = [(name, how) for name, finder in SERVERS.items() for how in finder.programs]
 
 
 @pytest.mark.slow
@@ -33,12 +26,12 @@ EACH = [(name, how) for name, found in BINARIES.items() for how in found]
 def test_each_binary_gives_a_server_that_answers(
     name: str, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv(f"SPARKONCE_TEST_{name.upper()}", how)
+    finder = replace(SERVERS[name])  # which has found nothing yet
     try:
-        binary = first_that_works(name, {how: BINARIES[name][how]}, None)
+        binary = finder.program()
     except NoServerError as absent:  # no system has all of them
         pytest.skip(str(absent))
-    monkeypatch.setenv(f"SPARKONCE_TEST_{name.upper()}", how)
-    finder = Finder(name, ways(name))
     try:
         server = finder.find()
         assert server.how == binary.how
@@ -56,7 +49,7 @@ def test_a_url_that_answers_is_used(
     setting = f"SPARKONCE_TEST_{mysql_name.upper()}_URL"
     monkeypatch.setenv(setting, mysql_server.url)
     monkeypatch.delenv(f"SPARKONCE_TEST_{mysql_name.upper()}", raising=False)
-    found = Finder(mysql_name, ways(mysql_name)).find()
+    found = replace(SERVERS[mysql_name]).find()
     assert str(found) == f"{mysql_name}: {mysql_server.version} (at {setting})"
 
 

@@ -11,8 +11,7 @@ import pytest
 import redis
 from integration.support.epochs import DirectQuery
 from integration.support.servers.finder import or_skip
-from integration.support.servers.port import HOST
-from integration.support.servers.process import wait_until
+from integration.support.servers.process import HOST, wait_until
 from integration.support.servers.redis import SERVICE, RedisProcess, SentinelProcess, connect
 
 from sparkonce.errors import SinkBehindCheckpoint, StoreRefused, StoreUnreachable

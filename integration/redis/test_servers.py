@@ -7,23 +7,15 @@ import signal
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import psutil
 import pytest
 from integration.support.marks import slow_cases
-from integration.support.servers.finder import Finder, UnavailableError, first_that_works, or_skip
-from integration.support.servers.port import HOST, Port
-from integration.support.servers.process import wait_until
-from integration.support.servers.redis import (
-    ASKED_FOR,
-    BINARIES,
-    OTHERS,
-    WAYS,
-    RedisProcess,
-    connect,
-    version_at,
-)
+from integration.support.servers.finder import UnavailableError, or_skip
+from integration.support.servers.process import HOST, Port, wait_until
+from integration.support.servers.redis import REDIS, RedisProcess, connect, version_at
 from redis.exceptions import AuthenticationError, ConnectionError, TimeoutError  # noqa: A004
 
 if TYPE_CHECKING:
@@ -39,9 +31,9 @@ pytestmark = pytest.mark.variants
 
 @pytest.mark.parametrize("how", ["native", "embedded", *slow_cases("valkey", "redis8")])
 def test_each_binary_gives_a_server_that_answers(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    binary = or_skip(lambda: first_that_works("redis", {how: {**BINARIES, **OTHERS}[how]}, None))
     monkeypatch.setenv("SPARKONCE_TEST_REDIS", how)
-    finder = Finder("redis", WAYS, ASKED_FOR)
+    finder = replace(REDIS)  # which has found nothing yet
+    binary = or_skip(finder.program)
     try:
         server = finder.find()
         assert how in server.how
@@ -55,7 +47,7 @@ def test_each_binary_gives_a_server_that_answers(how: str, monkeypatch: pytest.M
 def test_a_url_that_answers_is_used(redis_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPARKONCE_TEST_REDIS", raising=False)
     monkeypatch.setenv("SPARKONCE_TEST_REDIS_URL", redis_server.url)
-    found = Finder("redis", WAYS).find()
+    found = replace(REDIS).find()
     assert str(found) == f"redis: {redis_server.version} (at SPARKONCE_TEST_REDIS_URL)"
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from integration.support.epochs import DirectQuery
 from integration.support.servers.finder import UnavailableError
-from integration.support.servers.port import Port
+from integration.support.servers.process import Port
 from integration.support.servers.redis import RedisProcess
 
 from pyspark_redis.connector import RedisConnector

@@ -12,8 +12,7 @@ from integration.support.driver import DriverProcess
 from integration.support.proxy import Proxy
 from integration.support.runs import Job, once
 from integration.support.servers.finder import or_skip
-from integration.support.servers.port import HOST, Port
-from integration.support.servers.process import wait_until
+from integration.support.servers.process import HOST, Port, wait_until
 from integration.support.servers.s3 import ACCESS, BUCKET, REGION, SECRET, S3Process, moto, s3a_jars
 from integration.support.servers.spark import OneSession
 from pyarrow.fs import FileSelector, FileSystem

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from integration.support.marks import slow_cases
 from integration.support.servers.faults import Fault, Kind, Plan
-from integration.support.servers.port import HOST, Port
+from integration.support.servers.process import HOST, Port
 from integration.support.servers.streams import STREAMS, AnyStream
 
 if TYPE_CHECKING:

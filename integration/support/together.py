@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.support.servers.desk import Desk, ask
 from integration.support.servers.elasticsearch import ELASTICSEARCH
-from integration.support.servers.finder import NO_SERVER, NoServerError
+from integration.support.servers.finder import NO_SERVER, NoServerError, Registry, ask
 from integration.support.servers.mysql import SERVERS as MYSQLS
 from integration.support.servers.redis import REDIS, describe_private
 
@@ -24,14 +23,14 @@ OWN_SPARK = {"sink", "bench", "cluster", "connect", "s3", "environment"}
 """Fixtures of modules that start a Spark of their own, or install one."""
 
 
-class Keeping:
+class ServerKeeper:
     """In the process that hands out tests to others: it keeps their servers."""
 
     def __init__(self) -> None:
-        self.desk = Desk(SHARED)
+        self.registry = Registry(SHARED)
 
     def pytest_configure_node(self, node: Any) -> None:
-        node.workerinput["desk"] = self.desk.address
+        node.workerinput["registry"] = self.registry.address
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         for finder in SHARED.values():
@@ -44,11 +43,11 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(finder.close)
     if hasattr(config, "workerinput"):
         for finder in SHARED.values():
-            finder.elsewhere = partial(ask, config.workerinput["desk"], finder.name)
+            finder.elsewhere = partial(ask, config.workerinput["registry"], finder.name)
     elif config.getoption("numprocesses", None):
-        keeping = Keeping()
-        config.pluginmanager.register(keeping)
-        config.add_cleanup(keeping.desk.close)
+        keeper = ServerKeeper()
+        config.pluginmanager.register(keeper)
+        config.add_cleanup(keeper.registry.close)
 
 
 def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:

@@ -14,7 +14,7 @@ from unittest.mock import Mock
 import fsspec
 import pytest
 from fsspec.spec import AbstractFileSystem
-from integration.support.servers.port import HOST, Port
+from integration.support.servers.process import HOST, Port
 from pyarrow.fs import GcsFileSystem
 from tests.answering import served
 from tests.scenarios import assert_refused

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from integration.support.servers.elasticsearch_tree import Tree
+from integration.support.servers.elasticsearch import Tree
 from tools.chaos import elasticsearch, plan, redis, report
 from tools.chaos.alerts import due
 from tools.chaos.drivers import EXPECTED

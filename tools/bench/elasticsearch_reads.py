@@ -21,8 +21,8 @@ from typing import Any
 
 from elasticsearch.helpers import scan
 from integration.support.servers import spark as local_spark
+from integration.support.servers.cache import jar
 from integration.support.servers.elasticsearch import connect, version_at
-from integration.support.servers.maven import jar
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import InputPartition
 from tools.bench import old_spark, reads

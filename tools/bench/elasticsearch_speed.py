@@ -28,9 +28,13 @@ import pyarrow as pa
 from elasticsearch.helpers import parallel_bulk
 from integration.support.epochs import ElasticsearchQuery
 from integration.support.servers import spark as local_spark
-from integration.support.servers.elasticsearch import ElasticsearchProcess, connect, private_tree
-from integration.support.servers.elasticsearch_tree import Tree
-from integration.support.servers.maven import jar
+from integration.support.servers.cache import jar
+from integration.support.servers.elasticsearch import (
+    ElasticsearchProcess,
+    Tree,
+    connect,
+    private_tree,
+)
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table

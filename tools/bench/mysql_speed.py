@@ -26,7 +26,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from integration.support.servers import spark as local_spark
-from integration.support.servers.maven import jar
+from integration.support.servers.cache import jar
 from integration.support.servers.mysql import MySqlProcess, connect, private_binary, version_at
 from pyspark.sql import DataFrame, Row, SparkSession
 from rich.console import Console

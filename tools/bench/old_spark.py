@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from demo.java import java_home
-from integration.support.servers.maven import CACHE
+from integration.support.servers.cache import CACHE
 
 SPARK = "pyspark==3.4.4"
 PROGRAM = Path(__file__).with_name("old_spark_program.py")

@@ -20,7 +20,7 @@ from typing import Any
 
 import redis
 from integration.support.servers import spark as local_spark
-from integration.support.servers.maven import jars
+from integration.support.servers.cache import jars
 from integration.support.servers.redis import RedisProcess, describe_private
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import InputPartition

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import redis
 from integration.support.servers import spark as local_spark
-from integration.support.servers.maven import jars
+from integration.support.servers.cache import jars
 from integration.support.servers.redis import RedisProcess, describe_private
 from integration.support.servers.redis_cluster import RedisCluster
 from pyspark.sql import DataFrame, Row, SparkSession

@@ -11,8 +11,8 @@ from pathlib import Path
 from threading import Lock
 
 from demo.java import inspect, java_home
+from integration.support.servers.cache import CACHE
 from integration.support.servers.finder import UnavailableError
-from integration.support.servers.maven import CACHE
 from tools.matrix.cells import Cell
 from tools.matrix.pythons import python
 

@@ -11,8 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from integration.support.servers.cache import tree
 from integration.support.servers.finder import UnavailableError
-from integration.support.servers.tree import tree
 
 DEBIANS = {"3.11": "bookworm", "3.13": "trixie", "3.14": "sid"}
 """The release of Debian that has each Python; it has no other from 3.10 on."""

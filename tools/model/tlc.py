@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from integration.support.servers import maven
+from integration.support.servers import cache
 from tools.model.tla import tla
 
 SPEC = Path(__file__).parents[2] / "docs" / "model"
@@ -82,7 +82,7 @@ def run(
         UnavailableError: it can't be had here.
         subprocess.TimeoutExpired: it takes longer.
     """
-    jar = maven.jar(ARTIFACT)
+    jar = cache.jar(ARTIFACT)
     with tempfile.TemporaryDirectory(prefix="sparkonce-model-") as made:
         folder = Path(made)
         _write(folder, modules)

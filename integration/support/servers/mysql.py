@@ -1,4 +1,4 @@
-"""MySQL and MariaDB for tests: by address, in a container, or installed on this machine."""
+"""MySQL and MariaDB for tests: at an address, installed here, in a tree, or from Maven."""
 
 from __future__ import annotations
 
@@ -9,30 +9,17 @@ import socket
 import subprocess
 import sys
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 from zlib import crc32
 
-from integration.support.servers import container
-from integration.support.servers.finder import (
-    Finder,
-    Server,
-    UnavailableError,
-    first_that_works,
-    installing,
-)
-from integration.support.servers.maven import CACHE, keep, unpacked
-from integration.support.servers.port import HOST
-from integration.support.servers.process import ServerProcess, wait_until
-from integration.support.servers.tree import tree
+from integration.support.servers.cache import kept, tree, unpacked
+from integration.support.servers.finder import Finder, UnavailableError, installing
+from integration.support.servers.process import HOST, ServerProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import ExitStack
     from pathlib import Path
 
-    from integration.support.servers.finder import Way
     from pymysql.connections import Connection
     from typing_extensions import Self
 
@@ -128,14 +115,9 @@ def native_mysql() -> Binary:
     return _mysql("native mysqld", (server, "--no-defaults"))
 
 
-def mysql_tree() -> Path:
-    """A Debian with MySQL's server."""
-    return tree("mysql", "mysql-server-core")
-
-
 def tree_mysql() -> Binary:
     """MySQL in a tree of its own, made by `debootstrap`; it runs with the tree's own libraries."""
-    home = mysql_tree()
+    home = tree("mysql", "mysql-server-core")
     share = home / "usr/share"
     command = (
         str(home / "lib64/ld-linux-x86-64.so.2"),
@@ -232,65 +214,26 @@ def new_data(binary: Binary) -> Path:
 
     To install MySQL takes eight seconds, and its first start four; to copy this takes half of one.
     """
-    told = " ".join([binary.version, *binary.install, INIT, str(os.geteuid())])
-    home = CACHE / f"data-{crc32(told.encode()):08x}"
-    if not home.exists():
+
+    def install(scratch: Path) -> Path:
         with _Installing(binary) as server:
             server.stop()
             (server.data / "auto.cnf").unlink(missing_ok=True)  # names one server, of all there are
-            CACHE.mkdir(parents=True, exist_ok=True)
-            keep(server.data, home)
-    return home
+            return shutil.copytree(server.data, scratch / "data")
+
+    told = " ".join([binary.version, *binary.install, INIT, str(os.geteuid())])
+    return kept(f"data-{crc32(told.encode()):08x}", install)
 
 
-BINARIES: dict[str, dict[str, Callable[[], Binary]]] = {
-    "mysql": {"native": native_mysql, "tree": tree_mysql},
-    "mariadb": {"native": native_mariadb, "maven": maven_mariadb},
+SERVERS = {
+    name: Finder(name, programs, lambda binary: MySqlProcess(binary, *QUICK), version_at)
+    for name, programs in {
+        "mysql": {"native": native_mysql, "tree": tree_mysql},
+        "mariadb": {"native": native_mariadb, "maven": maven_mariadb},
+    }.items()
 }
-IMAGES = {"mysql": "mysql:9", "mariadb": "mariadb:10.11"}
 
 
 def private_binary(name: str) -> Binary:
     """What private servers run: the first there is, or the one asked for."""
-    asked = SERVERS[name].asked
-    return first_that_works(name, BINARIES[name], asked if asked in BINARIES[name] else None)
-
-
-def _by_url(name: str, _: ExitStack) -> Server:
-    setting = f"SPARKONCE_TEST_{name.upper()}_URL"
-    url = os.environ.get(setting)
-    if not url:
-        raise UnavailableError(f"{setting} is not set")
-    return Server(name, version_at(url), f"at {setting}", url)
-
-
-def _in_container(name: str, stack: ExitStack) -> Server:
-    image = os.environ.get(f"SPARKONCE_TEST_{name.upper()}_IMAGE", IMAGES[name])
-    settings = {f"{name.upper()}_ROOT_PASSWORD": "test", f"{name.upper()}_DATABASE": DATABASE}
-    host, port = container.run(stack, image, 3306, settings)
-    url = f"mysql://root:test@{host}:{port}/{DATABASE}"
-    wait_until(lambda: _answers(url), 60, "the container did not answer")
-    return Server(name, version_at(url), f"container {image}", url)
-
-
-def _answers(url: str) -> bool:
-    import pymysql
-
-    try:
-        return bool(version_at(url))
-    except pymysql.MySQLError:
-        return False
-
-
-def _in_process(name: str, find: Callable[[], Binary], stack: ExitStack) -> Server:
-    binary = find()
-    url = stack.enter_context(MySqlProcess(binary, *QUICK)).url
-    return Server(name, version_at(url), binary.how, url)
-
-
-def _ways(name: str) -> dict[str, Way]:
-    local = {how: partial(_in_process, name, find) for how, find in BINARIES[name].items()}
-    return {"url": partial(_by_url, name), "container": partial(_in_container, name), **local}
-
-
-SERVERS = {name: Finder(name, _ways(name)) for name in BINARIES}
+    return SERVERS[name].program()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -13,12 +14,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from integration.support.servers.finder import UnavailableError
-from integration.support.servers.port import Port
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from typing_extensions import Self
+
+
+HOST = "127.0.0.1"
+
+
+class Port:
+    """A free port, chosen by the system and kept until released.
+
+    On Linux a socket that is bound but does not listen keeps the port: with SO_REUSEADDR the
+    server may still listen on it, while nobody else, in this or another process, is given it.
+    Elsewhere such a socket would keep the server out too, so the port is only chosen.
+    """
+
+    def __init__(self) -> None:
+        self._hold = socket.socket()
+        self._hold.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._hold.bind((HOST, 0))
+        self.number: int = self._hold.getsockname()[1]
+        if sys.platform != "linux":
+            self._hold.close()
+
+    def release(self) -> None:
+        self._hold.close()
 
 
 def wait_until(ready: Callable[[], bool], seconds: float, what: str) -> None:

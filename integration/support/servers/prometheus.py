@@ -11,8 +11,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from integration.support.servers.finder import NoServerError, installing
-from integration.support.servers.port import HOST
-from integration.support.servers.process import ServerProcess
+from integration.support.servers.process import HOST, ServerProcess
 
 KEPT = "12h"
 NAMED = "Sparkonce"

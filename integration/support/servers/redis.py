@@ -1,4 +1,4 @@
-"""Redis for tests: by address, in a container, installed on this machine, or from a wheel."""
+"""Redis and Valkey for tests: at an address, installed here, from a wheel, or in a tree."""
 
 from __future__ import annotations
 
@@ -9,31 +9,17 @@ import shutil
 import socket
 import subprocess
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from integration.support.servers import container
-from integration.support.servers.finder import (
-    Finder,
-    Server,
-    UnavailableError,
-    first_that_works,
-    installing,
-)
-from integration.support.servers.port import HOST
-from integration.support.servers.process import ServerProcess, wait_until
-from integration.support.servers.tree import tree
+from integration.support.servers.cache import tree
+from integration.support.servers.finder import Finder, UnavailableError, installing
+from integration.support.servers.process import HOST, ServerProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import ExitStack
-
-    from integration.support.servers.finder import Way
     from redis import Redis
 
-URL = "SPARKONCE_TEST_REDIS_URL"
 SERVICE = "mymaster"
 GUARDED = tuple(
     f'rename-command {command} ""'
@@ -45,7 +31,6 @@ Even in a process that runs one test at a time, tasks of a Spark job that failed
 may stage rows still. What the connector and tests need in part stays: CONFIG, SCRIPT, KEYS.
 """
 VALKEY = Path(__file__).parents[3] / ".build" / "valkey"
-IMAGE = "SPARKONCE_TEST_REDIS_IMAGE"
 
 
 def connect(url: str) -> Redis:
@@ -119,22 +104,6 @@ def tree_binary() -> Binary:
     return Binary("redis8: redis-server in a debootstrapped tree", command)
 
 
-BINARIES = {"native": native_binary, "embedded": embedded_binary}
-OTHERS = {"valkey": valkey_binary, "redis8": tree_binary}
-"""Where they are asked for; others are tried in their order."""
-
-
-def private_binary() -> Binary:
-    """Choose what private servers run: the first there is, or the one asked for."""
-    asked = REDIS.asked if REDIS.asked in {**BINARIES, **OTHERS} else None
-    return first_that_works("redis", OTHERS if asked in OTHERS else BINARIES, asked)
-
-
-def describe_private() -> str:
-    binary = private_binary()
-    return f"redis, private: {binary.version} ({binary.how})"
-
-
 class RedisProcess(ServerProcess):
     """A Redis of one's own; each further argument is a line of its configuration.
 
@@ -142,7 +111,7 @@ class RedisProcess(ServerProcess):
     """
 
     def __init__(self, *config: str, binary: Binary | None = None) -> None:
-        self._binary = binary or private_binary()
+        self._binary = binary or REDIS.program()
         super().__init__()
         own = [f"bind {HOST}", f"port {self.port}", f'dir "{self.directory}"', 'save ""']
         (self.directory / "redis.conf").write_text("\n".join([*own, *config, ""]))
@@ -177,40 +146,21 @@ class SentinelProcess(RedisProcess):
         return [*super().command(), "--sentinel"]
 
 
-def _by_url(_: ExitStack) -> Server:
-    url = os.environ.get(URL)
-    if not url:
-        raise UnavailableError(f"{URL} is not set")
-    return Server("redis", version_at(url), f"at {URL}", url)
+REDIS = Finder(
+    "redis",
+    {
+        "native": native_binary,
+        "embedded": embedded_binary,
+        "valkey": valkey_binary,
+        "redis8": tree_binary,
+    },
+    lambda binary: RedisProcess(*GUARDED, binary=binary),
+    version_at,
+    on_request=("valkey", "redis8"),
+)
 
 
-def _in_container(stack: ExitStack) -> Server:
-    image = os.environ.get(IMAGE, "redis:7-alpine")
-    host, port = container.run(stack, image, 6379)
-    url = f"redis://{host}:{port}/0"
-    wait_until(lambda: _answers(url), 30, "the container did not answer")
-    return Server("redis", version_at(url), f"container {image}", url)
-
-
-def _answers(url: str) -> bool:
-    from redis.exceptions import RedisError
-
-    try:
-        return bool(version_at(url))
-    except RedisError:
-        return False
-
-
-def _in_process(find: Callable[[], Binary], stack: ExitStack) -> Server:
-    binary = find()
-    url = stack.enter_context(RedisProcess(*GUARDED, binary=binary)).url
-    return Server("redis", version_at(url), binary.how, url)
-
-
-WAYS: dict[str, Way] = {
-    "url": _by_url,
-    "container": _in_container,
-    **{how: partial(_in_process, find) for how, find in BINARIES.items()},
-}
-ASKED_FOR: dict[str, Way] = {how: partial(_in_process, find) for how, find in OTHERS.items()}
-REDIS = Finder("redis", WAYS, ASKED_FOR)
+def describe_private() -> str:
+    """What private servers run, in a line."""
+    binary = REDIS.program()
+    return f"redis, private: {binary.version} ({binary.how})"

@@ -7,8 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from integration.support.proxy import Proxy
-from integration.support.servers.port import HOST
-from integration.support.servers.process import wait_until
+from integration.support.servers.process import HOST, wait_until
 from integration.support.servers.redis import RedisProcess, connect
 
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from integration.support.servers.cache import jars
 from integration.support.servers.finder import UnavailableError, first_that_works
-from integration.support.servers.maven import jars
-from integration.support.servers.port import HOST
-from integration.support.servers.process import ServerProcess
+from integration.support.servers.process import HOST, ServerProcess
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -34,7 +33,7 @@ def s3a_jars() -> list[Path]:
     Raises:
         NoServerError: Maven can't bring them.
     """
-    return first_that_works("s3a", {"maven": _jars}, None)
+    return first_that_works("s3a", {"maven": _jars})[0]
 
 
 def moto() -> S3Process:
@@ -43,7 +42,7 @@ def moto() -> S3Process:
     Raises:
         NoServerError: it is not installed.
     """
-    return first_that_works("s3", {"moto": S3Process}, None)
+    return first_that_works("s3", {"moto": S3Process})[0]
 
 
 def _jars() -> list[Path]:

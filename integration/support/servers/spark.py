@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
+import pyspark
 from demo.java import java_home
+from integration.support.servers.process import HOST, ServerProcess
 
 from sparkonce.tck.spark.setup import SHORT_LIVED
 
@@ -124,3 +127,42 @@ def _settings(scratch: Path, java: str) -> dict[str, str]:
             f"-Duser.timezone=UTC -Dlog4j2.configurationFile={log.as_uri()} {java}"
         ),
     }
+
+
+SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+
+
+class ConnectServer(ServerProcess):
+    """A server with two cores; its Python is this one."""
+
+    start_seconds = 180.0
+
+    def __init__(self, *jars: Path) -> None:
+        super().__init__()
+        self._jars = jars
+
+    @property
+    def url(self) -> str:
+        return f"sc://{HOST}:{self.port}"
+
+    def command(self) -> list[str]:
+        given = [f"{key}={value}" for key, value in environment(self.directory).items()]
+        settings = [f"--conf={key}={value}" for key, value in self._conf().items()]
+        jars = ["--jars", ",".join(map(str, self._jars))] if self._jars else []
+        return ["env", *given, str(SUBMIT), "--class", SERVER, *settings, *jars]
+
+    def answers(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex((HOST, self.port)) == 0
+
+    def _conf(self) -> dict[str, str]:
+        return {
+            "spark.master": "local[2]",
+            "spark.connect.grpc.binding.address": HOST,
+            "spark.connect.grpc.binding.port": str(self.port),
+            "spark.driver.bindAddress": HOST,
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.warehouse.dir": str(self.directory / "warehouse"),
+            "spark.ui.enabled": "false",
+        }

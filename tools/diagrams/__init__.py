@@ -1,1 +1,0 @@
-"""Pictures of the protocol from text: `python -m tools.diagrams` writes docs/diagrams."""
