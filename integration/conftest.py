@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from integration.support.counted import make_counters
+from integration.support.environments import build_wheel
 from integration.support.marks import slow_cases
 from integration.support.proxy import Proxy
 from integration.support.servers import spark as local_spark
@@ -20,7 +21,6 @@ from integration.support.servers.finder import Server, or_skip
 from integration.support.servers.mysql import SERVERS as MYSQLS
 from integration.support.servers.mysql import connect as connect_mysql
 from integration.support.servers.redis import REDIS, RedisProcess
-from tools.environments import build_wheel
 
 from pyspark_mysql.journal import tables
 from sparkonce.tck.spark.bench import Bench

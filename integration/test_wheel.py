@@ -16,7 +16,7 @@ import pytest
 from demo.java import java_home
 from elasticsearch import Elasticsearch
 from integration.support.counted import counts
-from tools.environments import Environment
+from integration.support.environments import Environment
 
 pytestmark = pytest.mark.slow
 

@@ -15,10 +15,10 @@ from pathlib import Path
 import psutil
 import pyspark
 import pytest
+from integration.support.environments import Environment, linked
 from integration.support.runs import Job, once
 from integration.support.servers.process import wait_until
 from integration.support.servers.spark import environment
-from tools.environments import Environment, linked
 
 from sparkonce.tck.spark import setup
 from sparkonce.tck.spark.cluster import Cluster

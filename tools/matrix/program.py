@@ -20,10 +20,10 @@ from sparkonce.spark import features
 from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.run import run_check
 
-QUICK = [("redis", "Q02"), ("mysql", "Q02"), ("elasticsearch", "Q02")]
-QUICK += [("redis", "Q08"), ("mysql", "Q08"), ("elasticsearch", "Q08")]
+QUICK = [(store, rule) for rule in ("Q02", "Q08") for store in ("redis", "mysql", "elasticsearch")]
 SLOW = [("redis", "Q04"), ("redis", "Q10")]
 FOLLOWED = ("F02", "F03")
+PACKAGES = ("pyspark", "sparkonce", "pyarrow", "redis", "pymysql", "elasticsearch")
 KEPT = ("rule", "outcome", "sent", "lost", "doubled", "alien", "seen", "seconds")
 WARNING = "Spark may mix two computations"
 
@@ -35,11 +35,8 @@ def checked(urls: dict[str, str], whole: bool, home: Path, java: Path) -> dict[s
 
     env, name = {"JAVA_HOME": str(java)}, f"m{uuid.uuid4().hex[:10]}"
     sinks = {store: counting(url, name, env=env) for store, url in urls.items()}
-    subjects: list[tuple[str, str, Any]] = [
-        (store, rule, sinks[store])
-        for store, rule in QUICK + (SLOW if whole else [])
-        if store in sinks
-    ]
+    rules = [(store, rule) for store, rule in QUICK + SLOW * whole if store in sinks]
+    subjects: list[tuple[str, str, Any]] = [(store, rule, sinks[store]) for store, rule in rules]
     for rule in FOLLOWED if "redis" in urls else ():
         subjects.append(("redis", rule, redis_stream(urls["redis"], f"{name}:{rule}", env)))
     found = []
@@ -66,13 +63,10 @@ def refused(java: Path) -> dict[str, Any]:
 
 def versions(java: Path) -> dict[str, str]:
     """Of all that is in the cell."""
-    names = ("pyspark", "sparkonce", "pyarrow", "redis", "pymysql", "elasticsearch")
     found = inspect(java / "bin" / "java")
-    return {
-        "python": platform.python_version(),
-        "java": str(found.major) if found else "none",
-        **{name: _version(name) for name in names},
-    }
+    of_java = str(found.major) if found else "none"
+    packages = {name: _version(name) for name in PACKAGES}
+    return {"python": platform.python_version(), "java": of_java, **packages}
 
 
 def _version(name: str) -> str:

@@ -30,17 +30,20 @@ def python(release: str) -> Path:
     Raises:
         UnavailableError: this machine has none, and can't make one.
     """
-    for found in _of_this_machine(release):
-        if _runs(found, release):
-            return found
-    return _of_a_tree(release)
-
-
-def _of_this_machine(release: str) -> list[Path]:
-    on_path = shutil.which(f"python{release}")
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
-    of_pyenv = sorted(root.glob(f"versions/{release}.*/bin/python"))
-    return [*([Path(on_path)] if on_path else []), *of_pyenv]
+    on_path = shutil.which(f"python{release}")
+    for found in (on_path, *root.glob(f"versions/{release}.*/bin/python")):
+        if found and _runs(Path(found), release):
+            return Path(found)
+    if release not in DEBIANS:
+        raise UnavailableError(f"no python{release} on PATH, nor in pyenv, nor in Debian")
+    home = tree(f"python{release}", f"python{release}", DEBIANS[release])
+    interpreter = home / "usr/bin" / "python-from-outside"
+    interpreter.write_text(WRAPPER.format(tree=home, release=release))
+    interpreter.chmod(0o755)
+    if not _runs(interpreter, release):
+        raise UnavailableError(f"the python{release} of {DEBIANS[release]} does not run here")
+    return interpreter
 
 
 def _runs(found: Path, release: str) -> bool:
@@ -48,19 +51,6 @@ def _runs(found: Path, release: str) -> bool:
     ask = [found, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
     told = subprocess.run(ask, capture_output=True, text=True, check=False)
     return told.stdout.strip() == release
-
-
-def _of_a_tree(release: str) -> Path:
-    debian = DEBIANS.get(release)
-    if debian is None:
-        raise UnavailableError(f"no python{release} on PATH, nor in pyenv, nor in Debian")
-    home = tree(f"python{release}", f"python{release}", debian)
-    interpreter = home / "usr/bin" / "python-from-outside"
-    interpreter.write_text(WRAPPER.format(tree=home, release=release))
-    interpreter.chmod(0o755)
-    if not _runs(interpreter, release):
-        raise UnavailableError(f"the python{release} of Debian {debian} does not run here")
-    return interpreter
 
 
 if __name__ == "__main__":

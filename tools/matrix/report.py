@@ -6,12 +6,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
-from tools.matrix.cells import BEFORE, PYTHONS, RELEASES
-from tools.matrix.outcomes import NOT_RUN, PASSED, Record, told
-from tools.matrix.platforms import PLATFORMS, Platform
+from tools.matrix import BEFORE, NOT_RUN, PYTHONS, RELEASES, Record, summary
 from tools.tables import table
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -33,13 +31,16 @@ def page(known: Mapping[str, Record]) -> str:
     """The whole page."""
     return TEMPLATE.read_text().format(
         grid=_grid(known),
-        versions=_versions(known),
-        drawn=_drawn(known),
-        chain=_chain(known.get("chain")),
-        before=_before(known.get(BEFORE)),
-        sail=_sail(known.get("sail")),
-        platforms=_platforms(known),
+        versions=_versions(_with("findings", known)),
+        drawn=_drawn(_with("findings", known)),
+        chain=_chain(known.get("chain", {})),
+        before=" ".join(known.get(BEFORE, {}).get("refused", NOT_RUN).split()),
+        sail=_sail(known.get("sail", {})),
     )
+
+
+def write() -> None:
+    PAGE.write_text(page(records()))
 
 
 def _grid(known: Mapping[str, Record]) -> str:
@@ -51,11 +52,15 @@ def _of(known: Mapping[str, Record], spark: str, python: str) -> str:
     if python not in RELEASES[spark]:
         return "PySpark does not list it"
     record = known.get(f"{spark}/{python}", {"outcome": NOT_RUN})
-    return told(record) + (f", {len(record['findings'])} checks" if "findings" in record else "")
+    return summary(record) + (f", {len(record['findings'])} checks" if "findings" in record else "")
 
 
-def _versions(known: Mapping[str, Record]) -> str:
-    rows = [_version(record) for record in _ran(known)]
+def _with(what: str, known: Mapping[str, Record]) -> list[Record]:
+    return [record for record in known.values() if what in record]
+
+
+def _versions(ran: list[Record]) -> str:
+    rows = [_version(record) for record in ran]
     shared = {name for name in HEAD if len({row[name] for row in rows}) == 1}
     alike = ", ".join(f"{name} {rows[0][name]}" for name in HEAD if name in shared)
     head = [name for name in HEAD if name not in shared]
@@ -67,29 +72,21 @@ def _versions(known: Mapping[str, Record]) -> str:
 def _version(record: Record) -> Mapping[str, str]:
     packages = {name: record["versions"][name] for name in PACKAGES}
     servers = {f"{name} server": record["servers"].get(name, "none") for name in SERVERS}
-    cell = {"cell": f"`{record['cell']}`", "run on": record["on"], "result": told(record)}
+    cell = {"cell": f"`{record['cell']}`", "run on": record["on"], "result": summary(record)}
     return cell | packages | servers
 
 
-def _ran(known: Mapping[str, Record]) -> Iterator[Record]:
-    return (record for record in known.values() if "findings" in record)
-
-
-def _drawn(known: Mapping[str, Record]) -> str:
+def _drawn(ran: list[Record]) -> str:
     rows = [
         (f"`{record['cell']}`", finding["outcome"], "yes" if record["warned"] else "no")
-        for record in _ran(known)
+        for record in ran
         for finding in record["findings"]
         if finding["rule"] == "Q10"
     ]
-    if not rows:
-        return "Not run: there is no record.\n"
     return table(("cell", "rule Q10", "the sink warned"), rows)
 
 
-def _chain(record: Record | None) -> str:
-    if record is None or "steps" not in record:
-        return f"Not run: {told(record) if record else 'there is no record'}.\n"
+def _chain(record: Record) -> str:
     head = ("step", "PySpark", "epoch replayed", "rows in all", "each once")
     rows = (
         (
@@ -99,45 +96,23 @@ def _chain(record: Record | None) -> str:
             f"{one['rows']:,}",
             "yes" if one["exact"] else f"no: {one['why']}",
         )
-        for n, one in enumerate(record["steps"], start=1)
+        for n, one in enumerate(record.get("steps", ()), start=1)
     )
     return table(head, rows)
 
 
-def _sail(record: Record | None) -> str:
-    if record is None or "steps" not in record:
-        return f"Not run: {told(record) if record else 'there is no record'}.\n"
-    stores = list(dict.fromkeys(one["store"] for one in record["steps"]))
-    jobs = list(dict.fromkeys(one["what"] for one in record["steps"]))
-    seen = {(one["what"], one["store"]): _counted(one) for one in record["steps"]}
+def _sail(record: Record) -> str:
+    steps = record.get("steps", [])
+    stores = list(dict.fromkeys(one["store"] for one in steps))
+    jobs = list(dict.fromkeys(one["what"] for one in steps))
+    seen = {(one["what"], one["store"]): _counted(one) for one in steps}
     rows = ((job, *(seen.get((job, store), NOT_RUN) for store in stores)) for job in jobs)
-    found = ", ".join(f"{name} {number}" for name, number in record["versions"].items())
+    found = ", ".join(f"{name} {number}" for name, number in record.get("versions", {}).items())
     return f"{found}.\n\n{table(('job', *stores), rows)}"
 
 
 def _counted(step: Record) -> str:
     return f"{step['rows']} rows" if step["exact"] else f"not each once: {step['why']}"
-
-
-def _before(record: Record | None) -> str:
-    if record is None or "refused" not in record:
-        return f"Not run: {told(record) if record else 'there is no record'}."
-    return f"> {' '.join(record['refused'].split())}"
-
-
-def _platforms(known: Mapping[str, Record]) -> str:
-    head = ("platform", "its Spark", "its Python", "its Java", "run here, with pip", "only read")
-    return table(head, (_platform(one, known) for one in PLATFORMS))
-
-
-def _platform(one: Platform, known: Mapping[str, Record]) -> Sequence[str]:
-    ran = [name for name in one.cells if known.get(name, {}).get("outcome") == PASSED]
-    cells = ", ".join(f"`{name}`" for name in ran) or "nothing"
-    return (one.name, one.spark, one.python, one.java, cells, one.only_read)
-
-
-def write() -> None:
-    PAGE.write_text(page(records()))
 
 
 if __name__ == "__main__":

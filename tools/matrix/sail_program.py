@@ -36,33 +36,20 @@ def steps(spark: SparkSession, sink: StreamingSink) -> Iterator[dict[str, Any]]:
     app = uuid.uuid4().hex
     for tasks, (what, number, rows, fault) in enumerate(JOBS, start=2):
         ids = range((number - 1) * ROWS, rows)
-        error = _write(spark, sink, ids, (app, number), tasks, fault)
-        if not error:
+        last = f"if(id = {ids.stop - 1}, {fault}, 1)" if fault else "1"
+        frame = spark.range(ids.start, ids.stop).repartition(tasks)
+        frame = frame.selectExpr("cast(id as string) as id", f"bigint({last}) as n")
+        options = {**sink.options, "txnAppId": app, "txnVersion": str(number)}
+        error = ""
+        try:
+            frame.write.format(f"sparkonce_{sink.format}").mode("append").options(**options).save()
             wanted.update(map(str, ids))
+        except Exception as failure:
+            error = f"{type(failure).__name__}: {failure}"[:500]
         as_planned = PLANNED in error if fault else not error
         exact = Counter(sink.read()) == Counter(wanted) and as_planned
         why = "" if exact else error
         yield {"store": sink.format, "what": what, "rows": len(wanted), "exact": exact, "why": why}
-
-
-def _write(
-    spark: SparkSession,
-    sink: StreamingSink,
-    ids: range,
-    name: tuple[str, int],
-    tasks: int,
-    fault: str,
-) -> str:
-    """Write rows, and give what was wrong with it."""
-    last = f"if(id = {ids.stop - 1}, {fault}, 1)" if fault else "1"
-    rows = spark.range(ids.start, ids.stop).repartition(tasks)
-    told = {**sink.options, "txnAppId": name[0], "txnVersion": str(name[1])}
-    named = rows.selectExpr("cast(id as string) as id", f"bigint({last}) as n")
-    try:
-        named.write.format(f"sparkonce_{sink.format}").mode("append").options(**told).save()
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"[:500]
-    return ""
 
 
 def main(task: Path, result: Path) -> None:
@@ -73,8 +60,7 @@ def main(task: Path, result: Path) -> None:
     spark = SparkSession.builder.remote(f"sc://{host}:{port}").getOrCreate()
     sparkonce.register(spark)
     name = f"sail{uuid.uuid4().hex[:8]}"
-    sinks = [counting(url, name) for url in urls.values()]
-    made = [step for sink in sinks for step in steps(spark, sink)]
+    made = [step for url in urls.values() for step in steps(spark, counting(url, name))]
     versions = {name: version(name) for name in ("pysail", "pyspark", "pyarrow")}
     result.write_text(json.dumps({"versions": versions, "steps": made}))
     spark.stop()

@@ -9,7 +9,7 @@ import venv
 from importlib.util import find_spec
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CLIENTS = "pyarrow", "redis", "async_timeout"
 """What an executor needs beside Spark's own zip of PySpark, to write into Redis."""
 
