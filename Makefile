@@ -195,14 +195,9 @@ types: $(DEV)
 
 # -- programs
 
-bench: $(READY) $(DEV)
-	@$(BIN)/python -m tools.bench.redis_speed
-	@$(BIN)/python -m tools.bench.mysql_speed
-	@$(BIN)/python -m tools.bench.mysql_reads
-	@$(BIN)/python -m tools.bench.redis_reads
-	@$(BIN)/python -m tools.bench.follows
-	@$(BIN)/python -m tools.bench.elasticsearch_reads
-	@$(BIN)/python -m tools.bench.elasticsearch_speed
+BENCHES := redis_write mysql_write mysql_read redis_read redis_follow mysql_follow elasticsearch_read elasticsearch_write
+bench: $(DEV)
+	@$(foreach one,$(BENCHES),$(BIN)/python -m tools.bench.$(subst _, ,$(one)) &&) true
 
 # Seeded schedules of drivers, tasks, operators and faults against the store in memory.
 SEEDS ?= 100000

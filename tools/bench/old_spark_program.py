@@ -1,6 +1,8 @@
 """Writes folders of parquet by a connector of the JVM, or reads; prints the seconds as JSON.
 
-A program of its own, as such connectors are made for an older Spark; see `old_spark`.
+A program of its own, as such connectors are made for an older Spark; see `harness.jvm`. It is told
+`targets`, the options of the writes before and of those that count, and `folders`; or `options`,
+`schema` and `rounds` of reads.
 """
 
 from __future__ import annotations
@@ -8,9 +10,8 @@ from __future__ import annotations
 import json
 import sys
 import time
-from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 
 def main() -> None:
@@ -18,26 +19,19 @@ def main() -> None:
     builder = SparkSession.builder.master("local[2]").config("spark.jars", given["jars"])
     spark = builder.config("spark.ui.enabled", "false").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    if "targets" not in given:
-        print(json.dumps([read_seconds(spark, given) for _ in range(given["rounds"])]))
-        return
-    took = []
-    for options in given["targets"]:
-        took = [seconds(spark, folder, given["format"], options) for folder in given["folders"]]
+    took: list[float] = []
+    for options in given.get("targets", ()):  # Java compiles what runs often
+        folders = map(spark.read.parquet, given["folders"])
+        took = [seconds(rows, given["format"], options) for rows in folders]
+    for _ in range(given.get("rounds", 0)):
+        reader = spark.read.format(given["format"]).options(**given["options"])
+        took.append(seconds(reader.schema(given["schema"]).load(), "noop", {}))
     print(json.dumps(took))
 
 
-def read_seconds(spark: SparkSession, given: dict[str, Any]) -> float:
+def seconds(rows: DataFrame, form: str, options: dict[str, str]) -> float:
     started = time.perf_counter()
-    reader = spark.read.format(given["format"]).options(**given["options"])
-    reader.schema(given["schema"]).load().write.format("noop").mode("append").save()
-    return time.perf_counter() - started
-
-
-def seconds(spark: SparkSession, folder: str, named: str, options: dict[str, str]) -> float:
-    rows = spark.read.parquet(folder)
-    started = time.perf_counter()
-    rows.write.format(named).options(**options).mode("append").save()
+    rows.write.format(form).options(**options).mode("append").save()
     return time.perf_counter() - started
 
 

@@ -1,0 +1,285 @@
+"""How fast the connector of Elasticsearch is, beside what users do. Run it on a quiet machine::
+
+    python -m tools.bench.elasticsearch write     # also elasticsearch-hadoop
+    python -m tools.bench.elasticsearch alone     # the server and its client, without Spark
+    python -m tools.bench.elasticsearch read
+    python -m tools.bench.elasticsearch large     # an epoch of five million rows
+    python -m tools.bench.elasticsearch driver
+
+All figures of a table come from one run, one node and the same rows, into an index with the same
+explicit mapping, new for each writer. The server's code is compiled while it runs, so whoever comes
+later has it easier: a pass of all writers comes before those that count.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from argparse import Namespace
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from elasticsearch.helpers import parallel_bulk, scan
+from integration.support.epochs import ElasticsearchQuery
+from integration.support.servers.cache import jar
+from integration.support.servers.elasticsearch import (
+    ElasticsearchProcess,
+    connect,
+    private_tree,
+    version_at,
+)
+from pyspark.sql.datasource import InputPartition
+from tools.bench import harness
+from tools.bench.harness import BY_HAND, COUNTING, OWN, OWN_BATCH, PARTS, Writer
+
+from pyspark_elasticsearch.connector import ElasticsearchConnector
+from pyspark_elasticsearch.write.encoder import ChunkEncoder
+from sparkonce import options
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
+
+MAPPING = {
+    "dynamic": "strict",
+    "properties": {
+        "id": {"type": "long"},
+        "name": {"type": "keyword"},
+        "price": {"type": "double"},
+        "at": {"type": "date"},
+    },
+}
+LINES = {"accept": "application/json", "content-type": "application/x-ndjson"}
+CHUNK, SENDERS = 6000, 4
+
+HADOOP = "org.elasticsearch:elasticsearch-spark-30_2.12:9.4.9"
+JVM, JVM_FORM = "elasticsearch-hadoop, its own Spark", "org.elasticsearch.spark.sql"
+TUNED = {
+    "es.batch.size.entries": "5000",
+    "es.batch.size.bytes": "5mb",
+    "es.batch.write.refresh": "false",
+}
+
+
+def measured() -> ElasticsearchProcess:
+    """A node with the collector that the release comes with; tests take a smaller one."""
+    return ElasticsearchProcess(private_tree(), heap="2g", collector="G1")
+
+
+def fresh(url: str, *indices: str, shards: int = 2) -> None:
+    settings = {"number_of_shards": shards, "number_of_replicas": 0}
+    with connect(url) as client:
+        for index in indices:
+            client.options(ignore_status=404).indices.delete(index=index)
+            client.indices.create(index=index, settings=settings, mappings=MAPPING)
+
+
+def total(url: str, index: str) -> tuple[int, float]:
+    """How many rows there are, and the sum of their ids."""
+    with connect(url) as client:
+        client.indices.refresh(index=index)
+        ids = {"ids": {"stats": {"field": "id"}}}
+        said = client.search(index=index, size=0, aggs=ids)["aggregations"]["ids"]
+    return said["count"], said["sum"]
+
+
+def query(url: str, index: str) -> ElasticsearchQuery:
+    fresh(url, index)
+    made = ElasticsearchQuery(harness.ARROW, url=url, index=index, key="id")
+    made.sink.check()
+    return made
+
+
+def send_by_hand(url: str, rows: Iterator[Row], **settings: int) -> None:
+    def actions() -> Iterator[dict[str, Any]]:
+        for row in rows:
+            yield {"_index": "byhand", "_id": row["id"], "_source": row.asDict()}
+
+    with connect(url) as client:
+        for done, told in parallel_bulk(client, actions(), **settings):
+            assert done, told
+
+
+def on_driver(url: str) -> Writer:
+    """What users write first: foreachBatch, and helpers.parallel_bulk on the driver."""
+    return lambda rows: rows.writeStream.foreachBatch(
+        lambda batch, _: send_by_hand(url, batch.toLocalIterator(prefetchPartitions=True))
+    )
+
+
+def write(given: Namespace) -> None:
+    rows = given.rows or 200_000
+    with measured() as node, harness.session() as (spark, home):
+        own = {"url": node.url, "index": "sink", "key": "id"}
+        tuned = partial(send_by_hand, node.url, chunk_size=5000)
+        writers = {
+            COUNTING: harness.stream(COUNTING),
+            BY_HAND: on_driver(node.url),
+            f"{BY_HAND}, partitions": harness.in_partitions(partial(send_by_hand, node.url)),
+            f"{BY_HAND}, partitions, tuned": harness.in_partitions(tuned),
+            OWN: harness.stream("elasticsearch", **own),
+            OWN_BATCH: harness.in_batches("elasticsearch", **own),
+        }
+        many = [range(at * rows, (at + 1) * rows) for at in range(given.rounds + 1)]
+        large = harness.make_epochs(spark, home / "large", many)
+        single = harness.make_epochs(spark, home / "single", (range(n, n + 1) for n in range(12)))
+
+        def way(writer: Writer, *source: Any) -> harness.Way:
+            def run() -> list[float]:
+                fresh(node.url, "byhand", "sink")
+                return harness.epochs(spark, source[0], writer, *source[1:])
+
+            return run
+
+        def hadoop(**settings: str) -> list[float]:
+            fresh(node.url, "warm", "hadoop")
+            address = {"es.nodes": "127.0.0.1", "es.port": str(node.port), "es.mapping.id": "id"}
+            address |= {"es.nodes.wan.only": "true", **settings}
+            targets = [{**address, "path": index} for index in ("warm", "hadoop")]
+            files = harness.folders(large)
+            took = harness.jvm([jar(HADOOP)], JVM_FORM, targets=targets, folders=files)
+            assert total(node.url, "hadoop")[0] == rows * len(many)
+            return took
+
+        ways = {name: way(writer, large) for name, writer in writers.items()}
+        ways |= {JVM: hadoop, f"{JVM}, tuned": lambda: hadoop(**TUNED)}
+        took = harness.medians(harness.in_turns(ways, 2, uncounted=1))
+        ones = {name: way(writer, single, 1) for name, writer in writers.items()}
+        small = harness.medians(harness.in_turns(ones, 1, uncounted=1))
+        title = f"{rows:,} rows of 4 columns, Elasticsearch {version_at(node.url)}"
+    harness.show_rates(title, {name: rows / each for name, each in took.items()}, BY_HAND, JVM)
+    lines = ((name, each * 1000, (each - small[COUNTING]) * 1000) for name, each in small.items())
+    harness.show("an epoch of one row", ("", "ms", "more than counting"), lines)
+
+
+def alone(given: Namespace) -> None:
+    """The sink, beside requests that were made before and a plain client sends."""
+    rows = given.rows or 200_000
+    found: dict[str, list[float]] = {"raw _bulk": [], "stage": [], "commit": [], "stage+commit": []}
+    with measured() as node:
+        sink = query(node.url, "alone")
+        for epoch in range(given.rounds + 1):
+            batches = harness.batches_of(range(epoch * rows, (epoch + 1) * rows))
+            bodies = [body for batch in batches for body in _bodies(batch)]
+            fresh(node.url, "raw")
+            raw = harness.timed(partial(_send, node.url, bodies))
+            stage, commit = harness.stage_and_commit(sink, epoch, batches)
+            if epoch:  # the server warms up in the first one
+                for name, each in zip(found, (raw, stage, commit, stage + commit), strict=True):
+                    found[name].append(each)
+    flat = harness.batches_of(range(rows))
+    found["encoding, one core"] = [_encoding(flat)]
+    found["the same, nested"] = [_encoding([nested(batch) for batch in flat])]
+    rates = {name: rows / statistics.median(each) for name, each in found.items()}
+    harness.show_rates(f"{rows:,} rows of 4 columns, no Spark", rates)
+
+
+def _encoding(batches: list[pa.RecordBatch]) -> float:
+    """The seconds from Arrow to the lines of requests, on one core."""
+    connector = ElasticsearchConnector()
+    where = {"url": "http://localhost", "index": "x", "key": "id"}
+    parsed = options.parse(connector.options, where)
+    encode = ChunkEncoder(connector.plan(parsed, batches[0].schema).detail)
+    return harness.timed(lambda: [encode.lines(part) for part in batches])
+
+
+def nested(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows, with a struct, an array and a map of their values."""
+    names, prices = rows["name"].to_pylist(), rows["price"].to_pylist()
+    pairs = [[pair] for pair in zip(names, prices, strict=True)]
+    made = {
+        "id": rows["id"],
+        "item": pa.StructArray.from_arrays([rows["name"], rows["price"]], ["name", "price"]),
+        "names": pa.array([[name, name] for name in names]),
+        "prices": pa.array(pairs, pa.map_(pa.string(), pa.float64())),
+    }
+    return pa.RecordBatch.from_arrays(list(made.values()), list(made))
+
+
+def _bodies(batch: pa.RecordBatch) -> Iterator[bytes]:
+    """Requests with explicit ids."""
+    for start in range(0, len(batch), CHUNK):
+        lines = []
+        for one in batch.slice(start, CHUNK).to_pylist():
+            source = json.dumps({**one, "at": one["at"].isoformat()})
+            lines.append(f'{{"index":{{"_id":"{one["id"]}"}}}}\n{source}\n')
+        yield "".join(lines).encode()
+
+
+def _send(url: str, bodies: list[bytes]) -> None:
+    with connect(url) as client, ThreadPoolExecutor(SENDERS) as pool:
+
+        def send(body: bytes) -> None:
+            said = client.perform_request("POST", "/raw/_bulk", headers=LINES, body=body)
+            assert not said.body["errors"]
+
+        list(pool.map(send, bodies))
+
+
+class HandReader(harness.HandReader):
+    """What users write: a slice a partition, documents as tuples."""
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        part = {"slice": {"id": partition.value, "max": PARTS}}
+        with connect(self.options["url"]) as client:
+            for hit in scan(client, query=part, index="reads", size=5000):
+                source = hit["_source"]
+                at = datetime.fromisoformat(source["at"].replace("Z", "+00:00"))
+                yield source["id"], source["name"], source["price"], at
+
+
+class Hand(harness.Hand):
+    reads = HandReader
+
+
+def read(given: Namespace) -> None:
+    rows = given.rows or 400_000
+    with measured() as node:
+        own = {"url": node.url, "index": "reads"}
+        with harness.session(hand=Hand) as (spark, _):
+            fresh(node.url, "reads", shards=PARTS)
+            made = harness.rows_of(spark.range(rows)).write.format("elasticsearch")
+            made.options(**own, key="id").mode("append").save()
+            with connect(node.url) as client:
+                client.indices.refresh(index="reads")
+                client.indices.forcemerge(index="reads", max_num_segments=1)
+            reader = spark.read.format("elasticsearch").options(**own, numPartitions=PARTS)
+            readers = {
+                BY_HAND: spark.read.format("by_hand").option("url", node.url).load(),
+                OWN: reader.schema(harness.SCHEMA).load(),
+            }
+            took = harness.reads(readers, rows, given.rounds)
+        settings = {"es.nodes": "127.0.0.1", "es.port": str(node.port), "path": "reads"}
+        settings |= {"es.nodes.wan.only": "true", "es.scroll.size": "5000"}
+        other = {"options": settings, "schema": harness.SCHEMA, "rounds": given.rounds + 1}
+        took[JVM] = statistics.median(harness.jvm([jar(HADOOP)], JVM_FORM, **other))
+        title = f"{rows:,} documents, Elasticsearch {version_at(node.url)}"
+    harness.show_rates(title, {name: rows / each for name, each in took.items()}, BY_HAND, JVM)
+
+
+def large(given: Namespace) -> None:
+    lines = []
+    with measured() as node, harness.session() as (spark, _):
+        for rows in (100_000, given.rows or 5_000_000):
+            fresh(node.url, "large")
+            own = {"url": node.url, "index": "large", "key": "id", "timeout": "120"}
+            made = harness.rows_of(harness.numbers(spark, rows))
+            writer = harness.stream("elasticsearch", **own)
+            line = harness.large(made, writer, lambda: total(node.url, "large"), rows)
+            lines.append(("upsert", *line))
+    harness.show("Epochs, Elasticsearch", harness.LARGE, lines)
+
+
+def driver(given: Namespace) -> None:
+    with measured() as node:
+        rate = harness.driver_rate(query(node.url, "bench"), given.rows or 500_000, given.rounds)
+    head = ("", "rows for each second of CPU")
+    harness.show("What one driver can move", head, [("Elasticsearch", rate)])
+
+
+if __name__ == "__main__":
+    commands = {one.__name__: one for one in (write, alone, read, large, driver)}
+    harness.main(__doc__, commands)

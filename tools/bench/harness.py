@@ -1,0 +1,373 @@
+"""What the benches share: the same rows for all, writers and readers in turns, medians, tables.
+
+In the first round Java compiles and workers start, so it never counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import tempfile
+import time
+import venv
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pyarrow as pa
+from demo.java import java_home
+from integration.support.servers import spark as local_spark
+from integration.support.servers.cache import CACHE
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    InputPartition,
+    WriterCommitMessage,
+)
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from integration.support.epochs import DirectQuery
+    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql.streaming import DataStreamWriter
+
+SCHEMA = "id bigint, name string, price double, at timestamp"
+ARROW = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("name", pa.string()),
+        ("price", pa.float64()),
+        ("at", pa.timestamp("us", "UTC")),
+    ]
+)
+PARTS = 4
+"""Files of an epoch, and splits of a reader."""
+
+OWN, OWN_BATCH, BY_HAND, COUNTING = "sparkonce", "sparkonce, df.write", "by hand", "counting"
+Writer = Callable[["DataFrame"], "DataStreamWriter"]
+Way = Callable[[], list[float]]
+"""Does something; the seconds of each round of it that counts."""
+
+
+# -- rows
+
+
+def rows_of(numbers: DataFrame) -> DataFrame:
+    """The rows of every bench, of a column `id`."""
+    return numbers.selectExpr(
+        "id",
+        "concat('customer ', id % 9973) as name",
+        "id * 0.123457D as price",
+        "timestamp_micros(1600000000000000 + id * 1000003) as at",
+    )
+
+
+def batches_of(ids: range) -> list[pa.RecordBatch]:
+    """The same rows in Arrow."""
+    columns = [
+        ids,
+        [f"customer {at % 9973}" for at in ids],
+        [at * 0.123457 for at in ids],
+        [1_600_000_000_000_000 + at * 1_000_003 for at in ids],
+    ]
+    arrays = [pa.array(values, kind) for values, kind in zip(columns, ARROW.types, strict=True)]
+    return pa.table(arrays, schema=ARROW).to_batches(10_000)
+
+
+def make_epochs(spark: SparkSession, home: Path, epochs: Iterable[range]) -> Path:
+    """A folder for the rows of each epoch."""
+    for at, ids in enumerate(epochs):
+        files = PARTS if len(ids) > 1 else 1
+        rows_of(spark.range(ids.start, ids.stop, 1, files)).write.parquet(f"{home}/{at:03d}")
+    return home
+
+
+# -- writers
+
+
+class Counting(DataSource):
+    """Reads the rows in Python and stores nothing: what any Python sink costs at least."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "counting"
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> _CountingWriter:  # noqa: ARG002, N802
+        return _CountingWriter()
+
+
+class _CountingWriter(DataSourceStreamArrowWriter):
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        for _ in iterator:
+            pass
+        return WriterCommitMessage()
+
+
+def stream(form: str, **options: str) -> Writer:
+    return lambda rows: rows.writeStream.format(form).options(**options)
+
+
+def in_batches(form: str, **options: str) -> Writer:
+    """Each epoch as a batch of foreachBatch."""
+
+    def write(batch: DataFrame, _: int) -> None:
+        batch.write.format(form).mode("append").options(**options).save()
+
+    return lambda rows: rows.writeStream.foreachBatch(write)
+
+
+def in_partitions(send: Callable[[Iterator[Row]], None]) -> Writer:
+    """What users write: foreachBatch, and a function for the rows of each partition."""
+    return lambda rows: rows.writeStream.foreachBatch(lambda batch, _: batch.foreachPartition(send))
+
+
+def epochs(spark: SparkSession, source: Path, writer: Writer, files: int = PARTS) -> list[float]:
+    """The seconds of each epoch of a stream but the first."""
+    rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", files)
+    with tempfile.TemporaryDirectory(prefix="sparkonce-bench-") as checkpoint:
+        started = writer(rows.parquet(f"{source}/*")).option("checkpointLocation", checkpoint)
+        query = started.trigger(availableNow=True).start()
+        query.awaitTermination()
+    return [one.durationMs["addBatch"] / 1000 for one in query.recentProgress[1:]]
+
+
+def in_turns(ways: Mapping[str, Way], passes: int, uncounted: int = 0) -> dict[str, list[float]]:
+    """The seconds of each way, over all passes but the first few."""
+    took = defaultdict[str, list[float]](list)
+    for turn in track(range(uncounted + passes), "passes"):
+        for name, way in ways.items():
+            seconds = way()
+            took[name] += seconds if turn >= uncounted else []
+    return took
+
+
+def medians(took: Mapping[str, list[float]]) -> dict[str, float]:
+    return {name: statistics.median(each) for name, each in took.items()}
+
+
+def timed(step: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    step()
+    return time.perf_counter() - began
+
+
+def once(step: Callable[[], object]) -> Way:
+    return lambda: [timed(step)]
+
+
+def stage_and_commit(
+    query: DirectQuery, epoch: int, batches: list[pa.RecordBatch]
+) -> tuple[float, float]:
+    """The seconds of both."""
+    receipts: list[Any] = []
+    staged = timed(lambda: receipts.extend(query.stage_batches(epoch, batches)))
+    return staged, timed(lambda: query.commit(epoch, receipts))
+
+
+def driver_rate(query: DirectQuery, rows: int, rounds: int) -> float:
+    """The rows of a commit for each second of the CPU time of the driver.
+
+    A driver waits for its server most of the time. Its CPU time is what is left where the server
+    answers at once, so it bounds what one driver can move, however many servers are behind it.
+    """
+    query.sink.check()
+    found = []
+    for epoch in range(rounds):
+        receipts = query.stage_batches(epoch, batches_of(range(rows)))
+        began = time.process_time()
+        query.commit(epoch, receipts)
+        found.append(rows / (time.process_time() - began))
+    return statistics.median(found)
+
+
+# -- large epochs
+
+LARGE = ("mode", "rows", "s", "rows/s", "largest Python process")
+
+
+def large(
+    rows: DataFrame, writer: Writer, total: Callable[[], tuple[int, float]], of: int
+) -> tuple[str, ...]:
+    """One epoch of so many rows: seconds, rows a second, the most memory of a Python process."""
+    with tempfile.TemporaryDirectory(prefix="sparkonce-bench-") as checkpoint:
+        started = writer(rows).option("checkpointLocation", checkpoint)
+        query = started.trigger(availableNow=True).start()
+        query.awaitTermination()
+    assert total() == (of, of * (of - 1) // 2)
+    took = query.recentProgress[0].durationMs["addBatch"] / 1000
+    return f"{of:,}", f"{took:.1f}", f"{of / took:,.0f}", f"{_peak():,.0f} MiB"
+
+
+def numbers(spark: SparkSession, rows: int) -> DataFrame:
+    """A stream of one epoch, with a column `id`."""
+    made = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", rows)
+    return made.option("numPartitions", PARTS).load().selectExpr("value as id")
+
+
+def _peak() -> float:
+    """MiB that the largest Python process of Spark has had."""
+    found = [0]
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if b"pyspark.daemon" in (process / "cmdline").read_bytes():
+                lines = (process / "status").read_text().splitlines()
+                found += [int(line.split()[1]) for line in lines if line.startswith("VmHWM")]
+        except OSError:
+            continue
+    return max(found) / 1024
+
+
+# -- readers
+
+
+class Hand(DataSource):
+    """A reader that users write, in Python; a subclass says how rows are read, as tuples."""
+
+    reads: ClassVar[type[HandReader]]
+
+    @classmethod
+    def name(cls) -> str:
+        return "by_hand"
+
+    def schema(self) -> str:
+        return SCHEMA
+
+    def reader(self, schema: Any) -> DataSourceReader:  # noqa: ARG002
+        return self.reads(dict(self.options))
+
+
+class HandReader(DataSourceReader):
+    def __init__(self, options: dict[str, str]) -> None:
+        self.options = options
+
+    def partitions(self) -> list[InputPartition]:
+        return [InputPartition(at) for at in range(PARTS)]
+
+
+def reads(readers: Mapping[str, DataFrame], rows: int, rounds: int) -> dict[str, float]:
+    """The median seconds that each reader takes into `noop`."""
+    for name, frame in readers.items():
+        assert frame.count() == rows, name
+    ways = {
+        name: once(lambda frame=frame: frame.write.format("noop").mode("append").save())  # type: ignore[misc]
+        for name, frame in readers.items()
+    }
+    return medians(in_turns(ways, rounds, uncounted=1))
+
+
+def follow(spark: SparkSession, form: str, **options: str) -> Callable[[], int]:
+    """A query of what is there, into `noop`, from its start to its end; how many rows it read."""
+
+    def run() -> int:
+        source = spark.readStream.format(form).options(**options)
+        source = source.schema(SCHEMA) if form == "redis" else source
+        with tempfile.TemporaryDirectory() as checkpoint:
+            writer = source.load().writeStream.format("noop")
+            writer = writer.option("checkpointLocation", checkpoint)
+            query = writer.trigger(availableNow=True).start()
+            query.awaitTermination()
+            return sum(one["numInputRows"] for one in query.recentProgress)
+
+    return run
+
+
+def rates(ways: Mapping[str, Callable[[], int]], rounds: int) -> dict[str, float]:
+    """Rows a second of each way, which gives how many it read."""
+
+    def way(read: Callable[[], int]) -> Way:
+        def seconds_of_a_row() -> list[float]:
+            began = time.monotonic()
+            rows = read()
+            return [(time.monotonic() - began) / rows]
+
+        return seconds_of_a_row
+
+    took = in_turns({name: way(read) for name, read in ways.items()}, rounds, uncounted=1)
+    return {name: 1 / each for name, each in medians(took).items()}
+
+
+# -- connectors of the JVM, on the newest Spark that they are made for
+
+OLD_SPARK = "pyspark==3.4.4"
+OLD_PROGRAM = Path(__file__).with_name("old_spark_program.py")
+
+
+def jvm(jars: Sequence[Path], form: str, **given: object) -> list[float]:
+    """The seconds of each folder that was written, or of each read; see `old_spark_program`."""
+    home = CACHE / "hadoop-spark"
+    python = home / "bin" / "python"
+    if not python.exists():
+        venv.create(home, with_pip=True)
+        install = [python, "-m", "pip", "install", "-q", OLD_SPARK, "setuptools"]
+        subprocess.run(install, check=True)
+    task = {"jars": ",".join(map(str, jars)), "format": form, **given}
+    said = subprocess.run(
+        [python, OLD_PROGRAM, json.dumps(task)],
+        env={**os.environ, "JAVA_HOME": str(java_home(home)), "PYSPARK_PYTHON": str(python)},
+        check=True,
+        stdout=subprocess.PIPE,
+    )
+    took: list[float] = json.loads(said.stdout.splitlines()[-1])
+    return took[1:]
+
+
+def folders(source: Path) -> list[str]:
+    return sorted(map(str, source.iterdir()))
+
+
+# -- programs
+
+
+def show(title: str, head: Sequence[str], lines: Iterable[Sequence[object]]) -> None:
+    """A table; numbers of more than a thousand have commas."""
+    table = Table(title=title)
+    for at, column in enumerate(head):
+        table.add_column(column, justify="right" if at else "left", no_wrap=True)
+    for line in lines:
+        table.add_row(*(one if isinstance(one, str) else f"{one:,.0f}" for one in line))
+    Console(width=120).print(table)
+
+
+def show_rates(title: str, found: Mapping[str, float], *against: str) -> None:
+    """Rows a second, and how many times those of others."""
+    head = ("", "rows/s", *(f"against {other}" for other in against))
+    lines = (
+        (name, rate, *(f"{rate / found[other]:.2f}" for other in against))
+        for name, rate in found.items()
+    )
+    show(title, head, lines)
+
+
+@contextmanager
+def session(
+    settings: Mapping[str, str] | None = None, hand: type[Hand] = Hand
+) -> Iterator[tuple[SparkSession, Path]]:
+    """A session that knows the sources of the benches, and a folder for rows."""
+    with (
+        tempfile.TemporaryDirectory(prefix="sparkonce-bench-") as scratch,
+        local_spark.session(Path(scratch), settings) as spark,
+    ):
+        spark.dataSource.register(Counting)
+        spark.dataSource.register(hand)
+        yield spark, Path(scratch)
+
+
+def main(doc: str | None, commands: Mapping[str, Callable[[argparse.Namespace], None]]) -> None:
+    """Run one of the commands; each has the number of rows of its figures in docs/speed.md."""
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("command", choices=commands)
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--server", choices=["mysql", "mariadb"], default="mysql")
+    given = parser.parse_args()
+    commands[given.command](given)

@@ -1,0 +1,308 @@
+"""How fast the connector of MySQL is, beside what users do today. Run it on a quiet machine::
+
+    python -m tools.bench.mysql write [--server mariadb]   # new rows, the same again, single rows
+    python -m tools.bench.mysql read                       # beside Spark's own JDBC
+    python -m tools.bench.mysql follow                     # the binary log, beside a loop in Python
+    python -m tools.bench.mysql large                      # an epoch of ten million rows
+    python -m tools.bench.mysql bytes                      # an epoch of 5 GB; 40 GB of disk
+    python -m tools.bench.mysql driver
+
+All figures of a table come from one run, one server and the same rows.
+"""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import count
+from typing import Any
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+from integration.support.epochs import MySqlQuery
+from integration.support.mysql_following import GTIDS, LOGGED
+from integration.support.servers.cache import jar
+from integration.support.servers.mysql import (
+    QUICK,
+    MySqlProcess,
+    connect,
+    private_binary,
+    version_at,
+)
+from pymysql.cursors import SSCursor
+from pymysqlreplication import BinLogStreamReader
+from pymysqlreplication.row_event import WriteRowsEvent
+from pyspark.sql import DataFrame, Row
+from pyspark.sql.datasource import InputPartition
+from tools.bench import harness
+from tools.bench.harness import BY_HAND, COUNTING, OWN, PARTS, Writer
+
+CONNECTOR_J = "com.mysql:mysql-connector-j:9.5.0"
+CONFIG = ("--local-infile=1", "--innodb-buffer-pool-size=1G")
+DDL = "(id BIGINT PRIMARY KEY, name VARCHAR(50), price DOUBLE, at {})"
+UPSERT = (
+    "INSERT INTO {} (id, name, price, at) VALUES (%s, %s, %s, %s) ON DUPLICATE KEY UPDATE"
+    " name = VALUES(name), price = VALUES(price), at = VALUES(at)"
+)
+JDBC = "Spark JDBC"
+AT_ONCE, WARM_UP = 10_000, 100_000
+LARGE_ROW = 100_000
+"""Bytes that no compression makes fewer."""
+
+SLOW, LOOP = 10, "python-mysql-replication, a loop"
+"""One row of so many is read by the loop."""
+names = count()
+
+
+def by_hand(url: str, table: str) -> Writer:
+    """What users write: executemany in each partition, 10,000 rows at a time, then a commit."""
+
+    def send(rows: Iterator[Row]) -> None:
+        with connect(url, autocommit=False) as client, client.cursor() as cursor:
+            batch: list[Row] = []
+            for row in rows:
+                batch.append(row)
+                if len(batch) == AT_ONCE:
+                    cursor.executemany(UPSERT.format(table), batch)
+                    batch.clear()
+            cursor.executemany(UPSERT.format(table), batch)
+            client.commit()
+
+    return harness.in_partitions(send)
+
+
+def jdbc(url: str, table: str, more: str) -> dict[str, str]:
+    """Options of Spark's own JDBC."""
+    where = urlsplit(url)
+    return {
+        "url": f"jdbc:mysql://{where.hostname}:{where.port}{where.path}?sslMode=DISABLED"
+        f"&connectionTimeZone=UTC&allowPublicKeyRetrieval=true&{more}=true",
+        "driver": "com.mysql.cj.jdbc.Driver",
+        "user": where.username or "",
+        "dbtable": table,
+        "batchsize": str(AT_ONCE),
+        "fetchsize": str(AT_ONCE),
+    }
+
+
+def make_table(url: str, ddl: str = DDL.format("DATETIME(6)")) -> str:
+    name = f"bench_{next(names)}"
+    with connect(url) as client, client.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {name} {ddl}")
+    return name
+
+
+def total(url: str, table: str) -> tuple[int, float]:
+    """How many rows there are, and the sum of their ids."""
+    with connect(url, read_timeout=600) as client, client.cursor() as cursor:
+        cursor.execute(f"SELECT COUNT(*), SUM(id) FROM {table}")
+        return cursor.fetchone()
+
+
+def sql_session() -> Any:
+    return harness.session({"spark.jars": str(jar(CONNECTOR_J))}, Hand)
+
+
+CONTESTANTS: dict[str, tuple[Callable[[str, str], Writer], bool]] = {
+    COUNTING: (lambda *_: harness.stream(COUNTING), True),
+    BY_HAND: (by_hand, True),
+    JDBC: (
+        lambda url, table: harness.in_batches(
+            "jdbc", **jdbc(url, table, "rewriteBatchedStatements")
+        ),
+        False,
+    ),
+    f"{OWN} upsert": (
+        lambda url, table: harness.stream("mysql", url=url, dbtable=table, key="id"),
+        True,
+    ),
+    f"{OWN} upsert, df.write": (
+        lambda url, table: harness.in_batches("mysql", url=url, dbtable=table, key="id"),
+        True,
+    ),
+    f"{OWN} append": (
+        lambda url, table: harness.stream("mysql", url=url, dbtable=table, writeMode="append"),
+        False,
+    ),
+}
+"""Writers for a table, and whether they can take the same rows a second time."""
+
+
+def write(given: Namespace) -> None:
+    """In a round each writer gets a few rows, all rows, and the same rows again."""
+    rows = given.rows or 500_000
+    with (
+        MySqlProcess(private_binary(given.server), *CONFIG) as server,
+        sql_session() as (spark, home),
+    ):
+        many = [range(-WARM_UP, 0), range(rows), range(rows)]
+        twice = harness.make_epochs(spark, home / "twice", many)
+        once = harness.make_epochs(spark, home / "once", many[:2])
+        single = harness.make_epochs(spark, home / "single", (range(n, n + 1) for n in range(25)))
+
+        def way(name: str, *source: Any) -> harness.Way:
+            def run() -> list[float]:
+                table = make_table(server.url)
+                writer = CONTESTANTS[name][0](server.url, table)
+                took = harness.epochs(spark, source[0], writer, *source[1:])
+                assert total(server.url, table)[0] in (0, rows + WARM_UP, 25), name
+                return took
+
+            return run
+
+        sources = {name: twice if again else once for name, (_, again) in CONTESTANTS.items()}
+        ways = {name: way(name, source) for name, source in sources.items()}
+        took = harness.in_turns(ways, given.rounds)
+        ones = {name: way(name, single, 1) for name in CONTESTANTS}
+        small = harness.medians(harness.in_turns(ones, 1))
+        title = f"{rows:,} rows of 4 columns an epoch, {given.server} {version_at(server.url)}"
+    repeated = {name: each for name, each in took.items() if CONTESTANTS[name][1]}
+    new = {name: each[:: 1 + (name in repeated)] for name, each in took.items()}
+    found = {name: rows / each for name, each in harness.medians(new).items()}
+    harness.show_rates(f"{title}, new rows", found, BY_HAND, JDBC)
+    again = {name: each[1::2] for name, each in repeated.items()}
+    found = {name: rows / each for name, each in harness.medians(again).items()}
+    harness.show_rates("the same rows again", found, BY_HAND)
+    lines = ((name, each * 1000, (each - small[COUNTING]) * 1000) for name, each in small.items())
+    harness.show("an epoch of one row", ("", "ms", "more than counting"), lines)
+
+
+class HandReader(harness.HandReader):
+    """What users write: a range a partition, rows as tuples."""
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        step = int(self.options["rows"]) // PARTS + 1
+        first = partition.value * step
+        client = connect(self.options["url"], cursorclass=SSCursor)
+        with client, client.cursor() as cursor:
+            cursor.execute("SET time_zone = '+00:00'")
+            table, where = self.options["dbtable"], f"id >= {first} AND id < {first + step}"
+            cursor.execute(f"SELECT id, name, price, at FROM {table} WHERE {where}")
+            while rows := cursor.fetchmany(AT_ONCE):
+                yield from rows
+
+
+class Hand(harness.Hand):
+    reads = HandReader
+
+
+def read(given: Namespace) -> None:
+    """The same ranges for all."""
+    rows = given.rows or 500_000
+    with (
+        MySqlProcess(private_binary(given.server), *CONFIG) as server,
+        sql_session() as (spark, _),
+    ):
+        table = make_table(server.url, DDL.format("TIMESTAMP(6)"))
+        own = {"url": server.url, "dbtable": table}
+        made = harness.rows_of(spark.range(rows)).write.format("mysql").options(**own, key="id")
+        made.mode("append").save()
+        ranges = {"partitionColumn": "id", "lowerBound": "0", "upperBound": str(rows)}
+        ranges["numPartitions"] = str(PARTS)
+        options = {
+            BY_HAND: ("by_hand", {**own, "rows": str(rows)}),
+            JDBC: ("jdbc", {**jdbc(server.url, table, "useCursorFetch"), **ranges}),
+            OWN: ("mysql", {**own, **ranges}),
+        }
+        readers = {
+            name: spark.read.format(form).options(**given).load()
+            for name, (form, given) in options.items()
+        }
+        took = harness.reads(readers, rows, given.rounds)
+        found = {name: rows / each for name, each in took.items()}
+        harness.show_rates(f"{given.server} {version_at(server.url)}", found, BY_HAND, JDBC)
+
+
+def follow(given: Namespace) -> None:
+    rows, at_once, binary = given.rows or 1_000_000, 1000, private_binary("mysql")
+    config = (*LOGGED, *GTIDS["mysql"], *QUICK, "--binlog-row-metadata=FULL")
+    with MySqlProcess(binary, *config) as log, harness.session() as (spark, _):
+        with connect(log.url) as client, client.cursor() as cursor:
+            cursor.execute("SELECT @@global.gtid_executed")
+            ((begin,),) = cursor.fetchall()
+            cursor.execute(f"CREATE TABLE t {DDL.format('TIMESTAMP')}")
+            for low in range(0, rows, at_once):
+                values = ", ".join(
+                    f"({at}, 'customer {at % 9973}', {at * 0.37}, '2026-01-01 00:00:{at % 60:02}')"
+                    for at in range(low, low + at_once)
+                )
+                cursor.execute(f"INSERT INTO t VALUES {values}")
+        own = {"url": log.url, "dbtable": "t"}
+        ways = {
+            LOOP: lambda: _by_replication(log.url, rows // SLOW),
+            OWN: harness.follow(spark, "mysql", **own, startingPosition=begin),
+            f"{OWN}, 200,000 rows an epoch": harness.follow(
+                spark, "mysql", **own, startingPosition=begin, maxRowsPerBatch="200000"
+            ),
+            f"{OWN}, snapshot": harness.follow(spark, "mysql", **own, startingPosition="snapshot"),
+        }
+        title = f"Binary log of {binary.how} {binary.version}, {at_once} rows a transaction"
+        harness.show_rates(title, harness.rates(ways, given.rounds), LOOP)
+
+
+def _by_replication(url: str, rows: int) -> int:
+    """What users write: each row as a dictionary; a part of them."""
+    parts = urlsplit(url)
+    login = {"host": parts.hostname, "port": parts.port, "user": "root", "passwd": ""}
+    reader = BinLogStreamReader(
+        connection_settings=login, server_id=77, only_events=[WriteRowsEvent]
+    )
+    found = 0
+    with closing(reader) as events:
+        for event in events:
+            found += len(event.rows)
+            if found >= rows:
+                break
+    return found
+
+
+def with_bodies(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for start in range(0, len(batch), 100):
+            ids = batch.column("id")[start : start + 100]
+            bodies = pa.array([os.urandom(LARGE_ROW) for _ in ids])
+            yield pa.RecordBatch.from_pydict({"id": ids, "body": bodies})
+
+
+def large(given: Namespace, *, of_bytes: bool = False) -> None:
+    few, many = (500, 50_000) if of_bytes else (100_000, 10_000_000)
+    ddl = "(id BIGINT PRIMARY KEY, body LONGBLOB)" if of_bytes else DDL.format("DATETIME(6)")
+    modes = [{"writeMode": "append"}]
+    modes += [] if of_bytes else [{"writeMode": "upsert", "key": "id"}]
+    lines = []
+    with (
+        MySqlProcess(private_binary(given.server), *CONFIG) as server,
+        sql_session() as (spark, _),
+    ):
+        for mode in modes:
+            for rows in (few, given.rows or many):
+                table = make_table(server.url, ddl)
+                ids: DataFrame = harness.numbers(spark, rows)
+                made = ids.mapInArrow(with_bodies, "id bigint, body binary")
+                made = made if of_bytes else harness.rows_of(ids)
+                writer = harness.stream(
+                    "mysql", url=server.url, dbtable=table, timeout="120", **mode
+                )
+                line = harness.large(made, writer, lambda: total(server.url, table), rows)  # noqa: B023
+                lines.append((mode["writeMode"], *line))
+    harness.show(f"Epochs, {given.server}", harness.LARGE, lines)
+
+
+def large_bytes(given: Namespace) -> None:
+    large(given, of_bytes=True)
+
+
+def driver(given: Namespace) -> None:
+    with MySqlProcess(private_binary("mysql"), "--local-infile=0") as server:
+        own = {"url": server.url, "dbtable": make_table(server.url), "key": "id"}
+        rate = harness.driver_rate(
+            MySqlQuery(harness.ARROW, **own), given.rows or 500_000, given.rounds
+        )
+    harness.show("What one driver can move", ("", "rows for each second of CPU"), [("MySQL", rate)])
+
+
+if __name__ == "__main__":
+    commands = {one.__name__: one for one in (write, read, follow, large, driver)}
+    harness.main(__doc__, {**commands, "bytes": large_bytes})
