@@ -1,5 +1,5 @@
 ------------------------------- MODULE mutants -------------------------------
-(* Faults, each put in the place of a definition of the specification: tools/model/*_mutants.py say which.   *)
+(* Faults, each put in the place of a definition of the specification: docs/model/mutants.md says which.     *)
 EXTENDS promises
 Yes1(x)       == TRUE
 Yes2(x, y)    == TRUE

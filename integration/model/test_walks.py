@@ -7,19 +7,16 @@ from collections.abc import Sequence
 import pytest
 from tests.kit.explorer_bugs import BUGS
 from tools.model import paths
-from tools.model.counterexamples import KIT, walked
-from tools.model.mutants import PLANTED
-from tools.model.player import play
-from tools.model.scopes import Scope, search
-from tools.model.tlc import SPEC
-from tools.model.twins import ALONE, UNLIKE, UNSEEN, page
-from tools.model.walked import COVERED, memory_of, mixes
+from tools.model.mutants import ALL, IN_MODEL, KIT, walked
+from tools.model.paths import COVERED, memory_of, mixes
+from tools.model.scopes import INVARIANTS, Scope, search
+from tools.model.walker import play
 
 pytestmark = pytest.mark.xdist_group("model")
 
 WALKS, DEPTH, SEED = 40, 100, 1
 MIXES = list(mixes())
-SOON = [name for name, planted in PLANTED.items() if planted.soon]
+SOON = [name for name, mutant in IN_MODEL.items() if mutant.soon]
 
 
 def require_walked(found: Sequence[paths.Path], scope: Scope) -> None:
@@ -56,15 +53,11 @@ def test_the_core_walks_along_by_chance(scope: Scope) -> None:
 def test_a_mutant_of_the_model_breaks_a_promise_and_the_core_leaves_its_path(name: str) -> None:
     """`python -m tools.model --mutants` walks all, some of which take TLC minutes."""
     found = walked(name, quick=True)
-    assert found.is_told_apart(PLANTED[name].leaves), found
+    assert found.is_told_apart(IN_MODEL[name].leaves), found
 
 
-def test_each_mutant_is_in_the_model_or_says_why_not() -> None:
-    unseen = [name for names in UNSEEN.values() for name in names]
-    assert len(unseen) == len(set(unseen))
-    assert {*PLANTED, *unseen} == KIT.keys() | ALONE.keys()
-    assert not set(unseen) & PLANTED.keys()
-    assert not KIT.keys() & ALONE.keys()
-    assert PLANTED.keys() >= UNLIKE.keys()
-    assert BUGS.keys() <= KIT.keys()
-    assert (SPEC / "mutants.md").read_text() == page()
+def test_the_list_of_mutants_has_all_of_them_and_who_finds_each() -> None:
+    by_kit = {name: mutant.kit for name, mutant in ALL.items() if len(mutant.kit) == 3}
+    assert by_kit == {name: mutant.breaks for name, mutant in KIT.items()}
+    assert {name for name, mutant in ALL.items() if mutant.explorer} == BUGS.keys()
+    assert all(mutant.breaks in INVARIANTS for mutant in IN_MODEL.values())

@@ -33,11 +33,11 @@ from integration.support.servers.elasticsearch import (
     version_at,
 )
 from pyspark.sql.datasource import InputPartition
+from pyspark_elasticsearch.write.encoder import ChunkEncoder
 from tools.bench import harness
 from tools.bench.harness import BY_HAND, COUNTING, OWN, OWN_BATCH, PARTS, Writer
 
 from pyspark_elasticsearch.connector import ElasticsearchConnector
-from pyspark_elasticsearch.write.encoder import ChunkEncoder
 from sparkonce import options
 
 if TYPE_CHECKING:

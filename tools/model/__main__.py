@@ -9,10 +9,8 @@ import argparse
 import sys
 import time
 
-from tools.model.counterexamples import walked
-from tools.model.mutants import PLANTED
-from tools.model.scopes import Scope, search
-from tools.model.searches import LARGE, SMALL
+from tools.model.mutants import IN_MODEL, walked
+from tools.model.scopes import LARGE, SMALL, Scope, search
 
 SECONDS = 3600.0
 
@@ -30,10 +28,14 @@ def main() -> int:
         return all(word in name for word in given.words)
 
     if given.mutants:
-        done = [_finds(name) for name in PLANTED if named(name)]
+        done = [_finds(name) for name in IN_MODEL if named(name)]
     else:
         scopes = SMALL if given.scope == "small" else LARGE
-        done = [_holds(one, given.workers) for one in scopes if named(one.name)]
+        done = [
+            _holds(Scope.parse(name, text), given.workers)
+            for name, text in scopes.items()
+            if named(name)
+        ]
     return int(not all(done))
 
 
@@ -57,8 +59,8 @@ def _finds(name: str) -> bool:
     begun = time.monotonic()
     found = walked(name)
     passed = time.monotonic() - begun
-    print(f"{passed:>4.0f} s  {PLANTED[name].breaks} {found}", flush=True)
-    return found.is_told_apart(PLANTED[name].leaves)
+    print(f"{passed:>4.0f} s  {IN_MODEL[name].breaks} {found}", flush=True)
+    return found.is_told_apart(IN_MODEL[name].leaves)
 
 
 if __name__ == "__main__":

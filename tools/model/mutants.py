@@ -1,10 +1,131 @@
-"""Mutants of docs/model: TLC finds each in the scope that is named."""
+"""The mutants of docs/model/mutants.md: who finds each; and their counterexamples, played."""
 
 from __future__ import annotations
 
-from tools.model.commit_mutants import COMMIT_MUTANTS
-from tools.model.owner_mutants import OWNER_MUTANTS
-from tools.model.store_mutants import STORE_MUTANTS
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-PLANTED = {**STORE_MUTANTS, **COMMIT_MUTANTS, **OWNER_MUTANTS}
-"""By the names that the kit has for them."""
+from tests.kit.mutants import MUTANTS
+from tools.model import paths
+from tools.model.scopes import Scope
+from tools.model.tlc import SPEC
+from tools.model.walker import Played, play
+
+PAGE = SPEC / "mutants.md"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A line of the list.
+
+    Attributes:
+        name: that of the kit, if the kit has it.
+        kit: the rule by which the kit finds it, or why it can't.
+        explorer: whether the explorer finds it.
+        breaks: the invariant that does not hold in the model with it, or why it can't see it.
+        leaves: the step at which the core leaves the path on which TLC finds it; none where the
+            store in memory can't play it.
+        instead: by name of a definition, which one of docs/model/mutants.tla takes its place.
+        scope: in which TLC finds it.
+        soon: whether that takes seconds.
+        unlike: why the kit's mutant does not walk the model's counterexample, if it does not.
+    """
+
+    name: str
+    kit: str
+    explorer: bool
+    breaks: str
+    leaves: str
+    instead: Mapping[str, str]
+    scope: Scope
+    soon: bool
+    unlike: str
+
+
+def _lines() -> Iterator[Mutant]:
+    _, _, table = PAGE.read_text().partition("---|")
+    for line in table.splitlines()[1:]:
+        cells = [cell.strip() for cell in line.split("|")]
+        name, kit, explorer, breaks, leaves, instead, text, unlike = cells
+        scope, slow, _ = text.partition("minutes")
+        # A store of the mutants dooms in two steps, as that in memory does.
+        scope = Scope.parse("mutant", ", ".join(filter(None, [scope.strip(", "), "OneStep no"])))
+        definitions = dict(re.findall(r"`(\w+)`: `(\w+)`", instead))
+        found = bool(explorer)
+        yield Mutant(
+            name, kit, found, breaks.strip("`"), leaves, definitions, scope, not slow, unlike
+        )
+
+
+ALL = {mutant.name: mutant for mutant in _lines()}
+IN_MODEL = {name: mutant for name, mutant in ALL.items() if mutant.instead}
+"""Those that docs/model has, too."""
+
+KIT = {mutant.name: mutant for mutant in MUTANTS}
+
+
+@dataclass(frozen=True)
+class Walked:
+    """What became of a counterexample.
+
+    Attributes:
+        steps: of the way to the broken promise.
+        core: how far the core goes along; None where the store in memory can't play it.
+        twin: how far it does with the kit's mutant in it; None where that takes other steps.
+    """
+
+    steps: int
+    core: Played | None = None
+    twin: Played | None = None
+
+    @property
+    def left(self) -> str:
+        """The step at which the core leaves it; empty if it does not, or can't play it."""
+        return self.core.left if self.core else ""
+
+    def is_told_apart(self, leaves: str) -> bool:
+        """Whether the core leaves it at this step, and the twin walks it to the end."""
+        leaves_it = self.core is None or bool(self.left)
+        walks_it = self.twin is None or not self.twin.parted
+        return leaves_it and walks_it and self.left == leaves
+
+    def __str__(self) -> str:
+        words = [f"broken after {self.steps} steps"]
+        if self.core is not None:
+            at = f"leaves it at step {self.core.steps + 1}, '{self.left}'"
+            words.append(f"the core {at if self.left else 'walks it, too'}")
+        if self.twin is not None:
+            parts = self.twin.parted and f"leaves it: {self.twin.parted}"
+            words.append(f"the kit's mutant {parts or 'walks it'}")
+        return "; ".join(words)
+
+
+def walked(name: str, *, quick: bool = False) -> Walked:
+    """Find a mutant of docs/model, and play what TLC found.
+
+    Raises:
+        AssertionError: TLC did not find it.
+    """
+    mutant = IN_MODEL[name]
+    scope = mutant.scope
+    path = paths.counterexample(scope, mutant.instead, mutant.breaks, quick=quick)
+    if not _is_playable(scope):
+        return Walked(len(path))
+    core = play(path, scope, paths.memory_of(scope))
+    return Walked(len(path), core, _twin(name, path, scope))
+
+
+def _twin(name: str, path: paths.Path, scope: Scope) -> Played | None:
+    if name not in KIT or IN_MODEL[name].unlike:
+        return None
+    mutant = KIT[name]
+    with mutant.at_work():
+        return play(path, scope, mutant.new_subject(paths.profile_of(scope)).memory)
+
+
+def _is_playable(scope: Scope) -> bool:
+    """Whether the store in memory has the profile, and loses what is lost."""
+    values = scope.values
+    known = "c" not in values["Queries"] and values["Loss"] != "dirty"
+    return bool(known and values["Profile"] != "lanes")

@@ -7,7 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tools.model import tlc
 from tools.model.scopes import Scope
-from tools.model.tla import Function, parsed
+from tools.model.tlc import Function, parsed
+
+from sparkonce.tck.memory_subject import PROFILES
+from sparkonce.tck.simulation.memory import MemoryStore
 
 STEP = re.compile(r"^/\\ did = (.*?)\n\n", re.DOTALL | re.MULTILINE)
 SECONDS = 900.0
@@ -98,3 +101,62 @@ def _longest(text: str) -> Iterator[Path]:
                 if step not in steps:
                     steps[step] = parsed(step)
             yield tuple(steps[step] for step in path)
+
+
+MODELS = dict(zip(PROFILES, ("whole", "chunks", "converging"), strict=True))
+"""Profiles of the store in memory, as the model has them."""
+
+ONE_RUN = "OneStep no, MaxRuns 1, MaxAttempts 1"
+"""The store in memory dooms in two steps."""
+
+COVERED = [
+    Scope.parse(name, text)
+    for name, text in {
+        "whole epochs, a request fails": f"drivers 1, faults 1, Profile whole, {ONE_RUN}",
+        "chunks, a request fails": f"drivers 1, faults 1, Sizes 2, {ONE_RUN}",
+        "row by row, a request fails": f"drivers 1, faults 1, Profile converging, {ONE_RUN}",
+        "an abort": f"drivers 1, dooms 1, leaves 1, {ONE_RUN}",
+        "batches, a row is refused": (
+            "drivers 1, refusals 1, OneStep no, Queries a b, Follows once, SinkId no"
+        ),
+        "a batch with a number": "drivers 1, faults 1, OneStep no, Follows grows",
+        "the log is lost, and that accepted": (
+            f"drivers 1, losses 1, commands 2, accepted 1, Loss log, {ONE_RUN}"
+        ),
+    }.items()
+]
+"""Each kind of step of them is walked to, on the shortest path."""
+
+MANY = "OneStep no, MaxRuns 6, MaxAttempts 8, LastEpoch 1"
+TROUBLES = "faults 2, dooms 2, leaves 2, commands 1, refusals 1"
+LOSSY = f"{TROUBLES}, losses 1, restores 1, accepted 1"
+FEW = "faults 1, dooms 1, refusals 1, commands 1"
+
+
+def mixes() -> Iterator[Scope]:
+    """Crossings of queries, aborts, commands, refused rows, losses and batches."""
+    for profile in ("whole", "chunks", "converging"):
+        # A failover while rows are applied one by one: see sparkonce.tck.explore.losses.
+        loss = "ledger" if profile == "converging" else "suffix"
+        for name, text in {
+            "two of each": f"{TROUBLES}, Sizes 1 2, Parts 1 2",
+            "the ledger shared": f"{LOSSY}, Queries a b, Policy repeatable, Loss log",
+            "by the claim": f"{TROUBLES}, Queries a b, Policy continue, SinkId no",
+            "a loss": f"{LOSSY}, Loss {loss}",
+            "batches with numbers": f"{FEW}, Follows grows, LastEpoch 2",
+            "batches without": (
+                f"drivers 1, {FEW}, Queries a b, Follows once, LastEpoch 0, SinkId no"
+            ),
+            "a stream and a batch": f"drivers 1, {FEW}, Queries a p, SinkId no",
+        }.items():
+            yield Scope.parse(f"{profile}, {name}", f"{MANY}, Profile {profile}, {text}")
+
+
+def profile_of(scope: Scope) -> str:
+    """The profile of the store in memory that a scope is about."""
+    return next(name for name, one in MODELS.items() if one == scope.values["Profile"])
+
+
+def memory_of(scope: Scope) -> MemoryStore:
+    """A store of that profile."""
+    return PROFILES[profile_of(scope)]()

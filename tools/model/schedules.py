@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tools.model import tlc
-from tools.model.lines import lines_of
-from tools.model.script import PLACES
-from tools.model.seen import Fields
-from tools.model.tla import tla
-from tools.model.walked import MODELS
+from tools.model.mapping import Fields
+from tools.model.paths import MODELS
+from tools.model.tlc import tla
+from tools.model.trace import PLACES, lines_of
 
 from sparkonce.tck.explore.explorer import profile_of
 from sparkonce.tck.explore.frozen import frozen

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tools.model import tlc
-from tools.model.tla import tla
+from tools.model.tlc import tla
 
 INVARIANTS = (
     "Once",
@@ -54,6 +54,80 @@ CONSTANTS: Mapping[str, Any] = {
 """Of a scope that says nothing else: one query, two runs, an attempt for each."""
 
 
+SMALL: Mapping[str, str] = {
+    "whole epochs, a request fails": "drivers 1, faults 1, Profile whole",
+    "whole epochs, an abort": "dooms 1, Profile whole",
+    "whole epochs, a checkpoint goes back": (
+        "drivers 1, restores 1, Profile whole, LastEpoch 1, MaxRuns 3, MaxAttempts 3"
+    ),
+    "two epochs, a failover": "drivers 1, losses 1, Profile whole, Loss suffix, LastEpoch 1",
+    "two partitions": "drivers 1, Profile whole, Parts 1 2, MaxAttempts 4",
+    "chunks, two of an attempt": "Sizes 2",
+    "chunks, rows are refused": "refusals 1",
+    "chunks, recover and forget": "commands 2, MaxRuns 1",
+    "chunks, the log is lost, and that accepted": (
+        "losses 1, commands 2, accepted 1, Loss log, MaxRuns 1, MaxAttempts 1, "
+        "without AllOfIt Kept NotDropped"
+    ),
+    "row by row, an abort in two steps, and the ledger left": (
+        "dooms 1, leaves 1, Profile converging, OneStep no, MaxRuns 1"
+    ),
+    "lanes, two chunks": "Profile lanes, Places 1 2, Sizes 2",
+    "batches with numbers": "Follows grows, LastEpoch 1",
+    "batches with numbers, a request fails beside an abort": (
+        "drivers 1, faults 1, dooms 1, Follows grows"
+    ),
+    "batches without, one after the other": (
+        "drivers 1, commands 1, Queries a b, Follows once, SinkId no"
+    ),
+    "a stream and a batch, one process at a time": "drivers 1, commands 1, Queries a p, SinkId no",
+    "another query, the ledger shared": (
+        "drivers 1, Queries a b, Policy repeatable, MaxAttempts 3, MaxRuns 3"
+    ),
+    "another query, by the claim": (
+        "drivers 1, Queries a b, Policy continue, SinkId no, MaxAttempts 3, MaxRuns 3"
+    ),
+    "epochs end, once nothing more fails": (
+        "drivers 1, faults 1, calm 1, MaxRuns 1, MaxAttempts 1, ends"
+    ),
+}
+"""In CI."""
+
+LARGE: Mapping[str, str] = {
+    "whole epochs, a request fails, two drivers": "faults 1, Profile whole",
+    "chunks, a request fails": "faults 1",
+    "chunks, two of an attempt, a request fails": "faults 1, Sizes 2",
+    "chunks, a failover": "losses 1, Loss suffix",
+    "chunks, an abort": "dooms 1",
+    "chunks, an abort in two steps, and the ledger left": (
+        "drivers 1, dooms 1, leaves 1, OneStep no"
+    ),
+    "row by row, reads of what will be lost": (
+        "drivers 1, losses 1, Profile converging, Loss dirty, endless"
+    ),
+    "row by row, two requests fail": "drivers 1, faults 2, Profile converging",
+    "lanes, one goes back, or the ledger's slot": (
+        "drivers 1, losses 1, Profile lanes, Places 1 2, Loss place, "
+        "without OnlyDecided AllOfIt Kept NotDropped"
+    ),
+    "another query, the ledger shared, at once": (
+        "Profile whole, Queries a b, Policy repeatable, endless"
+    ),
+    "another query, by the claim, at once": (
+        "Profile whole, Queries a b, Policy continue, SinkId no, endless"
+    ),
+    "a stream and a batch, two epochs, one process at a time": (
+        "drivers 1, commands 1, Queries a p, SinkId no, MaxRuns 3, MaxAttempts 3, LastEpoch 1"
+    ),
+    "a stream and a batch, side by side": "commands 1, Queries a p, SinkId no, without RowsInOrder",
+    "whole epochs, two of them": "Profile whole, LastEpoch 1, MaxAttempts 3",
+    "two epochs end, once nothing more fails": (
+        "drivers 1, faults 1, calm 1, MaxRuns 1, LastEpoch 1, ends"
+    ),
+}
+"""By hand: `make model SCOPE=large`. Of rows that the store has lost nobody promises all."""
+
+
 @dataclass(frozen=True)
 class Scope:
     """A part of the model that TLC searches whole, but for what is endless.
@@ -75,6 +149,31 @@ class Scope:
     ends: bool = False
     endless: bool = False
     constants: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, name: str, text: str) -> Scope:
+        """The scope of `drivers 1, faults 2, Profile whole, Queries a b, without Kept, endless`.
+
+        Raises:
+            ValueError: it has no such part.
+        """
+        drivers, most, constants, but = 2, dict[str, int](), dict[str, Any](), tuple[str, ...]()
+        flags = set[str]()
+        for part in filter(None, text.split(", ")):
+            word, *values = part.split(" ")
+            if word == "drivers":
+                drivers = int(values[0])
+            elif word == "without":
+                but = tuple(values)
+            elif word in TROUBLES:
+                most[word] = int(values[0])
+            elif word in CONSTANTS:
+                constants[word] = _constant(CONSTANTS[word], values)
+            elif word in ("ends", "endless") and not values:
+                flags.add(word)
+            else:
+                raise ValueError(f"{part!r} is nothing that a scope has")
+        return cls(name, drivers, most, but, "ends" in flags, "endless" in flags, constants)
 
     @property
     def invariants(self) -> tuple[str, ...]:
@@ -116,6 +215,13 @@ class Scope:
         return {**CONSTANTS, **self.constants}
 
 
+def _constant(like: Any, values: Sequence[str]) -> Any:
+    """Of the same type as its default."""
+    if isinstance(like, set):
+        return {type(next(iter(like)))(value) for value in values}
+    return values == ["yes"] if isinstance(like, bool) else type(like)(values[0])
+
+
 @dataclass(frozen=True)
 class Searched:
     """What a search gave.
@@ -144,9 +250,9 @@ def search(scope: Scope, *, seconds: float, workers: int = 1) -> Searched:
         subprocess.TimeoutExpired: it takes longer.
     """
     modules = {"scope": scope.module("scope", "promises")}
-    told = tlc.run(modules, "scope", scope.config(), seconds=seconds, workers=workers)
-    broken = re.findall(r"Invariant (\w+) is violated", told.text)
-    if "Temporal properties were violated" in told.text:
+    found = tlc.run(modules, "scope", scope.config(), seconds=seconds, workers=workers)
+    broken = re.findall(r"Invariant (\w+) is violated", found.text)
+    if "Temporal properties were violated" in found.text:
         broken.append("Ends")
-    assert told.is_through or broken, told.text[-3000:]
-    return Searched(told.states, "".join(broken[:1]), told.text)
+    assert found.is_through or broken, found.text[-3000:]
+    return Searched(found.states, "".join(broken[:1]), found.text)
