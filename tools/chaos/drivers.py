@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Protocol
 
+from integration.support.servers.kafka import source_jars
+from integration.support.servers.spark import environment
+from tools.chaos.query import Job
+
+from sparkonce.tck.spark import setup
+from sparkonce.tck.spark.cluster import Cluster
 from sparkonce.tck.spark.processes import Session
 
 FAILED = "terminated with error"
@@ -30,19 +36,6 @@ PYTHONS = re.compile(
 OTHER = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception))(: .*)", re.MULTILINE)
 
 
-class Job(Protocol):
-    """What a driver runs.
-
-    Attributes:
-        program: the module that does, as a program that is given the job's file.
-    """
-
-    program: ClassVar[str]
-
-    def write(self, path: Path) -> None:
-        """Write the job's file."""
-
-
 @dataclass(frozen=True)
 class Mode:
     """How a driver runs.
@@ -57,13 +50,13 @@ class Mode:
 
 
 class ChaosDriver:
-    """A driver process; its program is the module of its job."""
+    """A driver process."""
 
     def __init__(self, home: Path, job: Job, env: Mapping[str, str], mode: Mode) -> None:
         home.mkdir(parents=True)
         self.home, self.mode = home, mode
         job.write(home / "job.json")
-        program = [sys.executable, "-m", job.program, str(home / "job.json")]
+        program = [sys.executable, "-m", "tools.chaos.query", str(home / "job.json")]
         self.session = Session(program, home / "driver.log", env)
 
     @property
@@ -108,3 +101,34 @@ class ChaosDriver:
         if strange := self._strange_end():
             said.append(strange.groups())
         return {name for name, _ in said} - EXPECTED
+
+
+class ChaosSpark:
+    """Settings and environment of drivers, and the cluster, once one is needed."""
+
+    def __init__(self, home: Path) -> None:
+        self.home, self._scratch = home, home / "scratch"
+        self._scratch.mkdir(parents=True)
+        self.env = {
+            **os.environ,
+            **environment(self._scratch),
+            **setup.environment(self._scratch),
+        }
+        self._cluster: Cluster | None = None
+
+    def settings(self, mode: Mode) -> dict[str, str]:
+        return {
+            **setup.driver(self.home, self._scratch),
+            "spark.jars": ",".join(map(str, source_jars())),
+            "spark.sql.shuffle.partitions": "3",
+            "spark.sql.session.timeZone": "UTC",
+            **(self._clustered() if mode.clustered else setup.LOCAL),
+        }
+
+    def close(self) -> None:
+        if self._cluster:
+            self._cluster.close()
+
+    def _clustered(self) -> dict[str, str]:
+        self._cluster = self._cluster or Cluster(self.home / "cluster", self.env)
+        return {**setup.SPECULATIVE, "spark.master": self._cluster.url}

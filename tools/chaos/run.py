@@ -18,15 +18,13 @@ from integration.support.servers import kafka
 from integration.support.servers.kafka import KafkaProcess
 from tools.chaos import disk as small_disk
 from tools.chaos import oracle, plan
-from tools.chaos.alerts import Alerts, due, put_aside
-from tools.chaos.drivers import Mode
+from tools.chaos.drivers import ChaosSpark, Mode
 from tools.chaos.plan import Fault
-from tools.chaos.reader import Reader
 from tools.chaos.result import Result, Struck
-from tools.chaos.spark import ChaosSpark
 from tools.chaos.strikes import strike
 from tools.chaos.target import Make, Target
 from tools.chaos.topic import Topic
+from tools.chaos.watchers import Alerts, Reader, due, put_aside
 from tools.chaos.world import Broken, ChaosWorld, NotReached, fresh
 
 from sparkonce import __version__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections import Counter
@@ -9,15 +10,25 @@ from collections.abc import Callable
 from pathlib import Path
 
 from integration.support.proxy import Proxy
-from tools.chaos.drivers import ChaosDriver, Mode
-from tools.chaos.progress import Progress
-from tools.chaos.query import Job, Sink
-from tools.chaos.spark import ChaosSpark
-from tools.chaos.target import COUNTERS, QUERIES, ROWS, Target
-from tools.chaos.topic import Topic
+from tools.chaos.drivers import ChaosDriver, ChaosSpark, Mode
+from tools.chaos.query import Job, Query
+from tools.chaos.target import COUNTERS, QUERIES, ROWS, SIDES, Target
+from tools.chaos.topic import NAME, Ends, Topic
 
 MOST = {ROWS: 8000, COUNTERS: 3000}
 """Events in an epoch. One of the counters is small enough that Redis shows it whole or not."""
+
+SAID = "split(cast(value as string), ',')"
+EVENTS = {
+    ROWS: ("partition as part", "offset as place", f"cast({SAID}[1] as bigint) as amount"),
+    COUNTERS: (
+        f"explode(array{SIDES}) as side",
+        f"cast({SAID}[0] as int) as bucket",
+        "1L as n",
+        f"cast({SAID}[1] as bigint) as amount",
+    ),
+}
+"""Each event once, and for the counters twice, once for each side."""
 
 TIMEOUT, PATIENT = 5, 90
 HUNGRY = 2.0
@@ -234,22 +245,25 @@ class ChaosWorld:
     # -- set-up
 
     def _job(self) -> Job:
-        return Job(
-            kafka=self.topic.address,
-            format=self.target.format,
-            columns=self.target.columns,
-            sinks={name: self._sink(name) for name in QUERIES},
-            settings=self.spark.settings(self.mode),
-        )
+        queries = {name: self._query(name) for name in QUERIES}
+        return Job(queries, self.spark.settings(self.mode))
 
-    def _sink(self, query: str) -> Sink:
-        options = {
-            **self.target.options(query),
+    def _query(self, name: str) -> Query:
+        reads = {
+            "kafka.bootstrap.servers": self.topic.address,
+            "subscribe": NAME,
+            "startingOffsets": "earliest",
+            "maxOffsetsPerTrigger": str(MOST[name]),
+        }
+        writes = {
+            **self.target.options(name),
             "url": self.proxy.url,
             "timeout": str(PATIENT if self.mode.patient else TIMEOUT),
             "chunkRows": "500",
+            "checkpointLocation": str(self.progress.checkpoint(name)),
         }
-        return Sink(options, str(self.progress.checkpoint(query)), MOST[query])
+        columns = self.target.columns if name == ROWS else ("side", "bucket", "n", "amount")
+        return Query(("kafka", self.target.format), reads, writes, columns, EVENTS[name])
 
 
 def fresh(home: Path) -> Path:
@@ -257,3 +271,38 @@ def fresh(home: Path) -> Path:
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
     return home
+
+
+class Progress:
+    """What Spark has noted of both queries.
+
+    Args:
+        checkpoints: the directory that holds the checkpoint of each.
+    """
+
+    def __init__(self, checkpoints: Path) -> None:
+        self._homes = {name: checkpoints / name for name in QUERIES}
+
+    def checkpoint(self, query: str) -> Path:
+        return self._homes[query]
+
+    def epochs(self) -> dict[str, int]:
+        """The last epoch that each has committed; -1 before the first."""
+        return {name: last(home / "commits") for name, home in self._homes.items()}
+
+    def committed(self) -> dict[str, Ends]:
+        """The offsets up to which each has committed."""
+        epochs = self.epochs()
+        return {name: _ends(home, epochs[name]) for name, home in self._homes.items()}
+
+
+def last(log: Path) -> int:
+    """The number of the last file of a query's log; -1 if there is none."""
+    return max((int(file.name) for file in log.glob("[0-9]*") if file.name.isdigit()), default=-1)
+
+
+def _ends(home: Path, epoch: int) -> Ends:
+    if epoch < 0:
+        return {}
+    *_, last = (home / "offsets" / str(epoch)).read_text().splitlines()
+    return {int(one): end for one, end in json.loads(last)[NAME].items()}

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import psutil
 import pyspark
-from tools.chaos.drivers import ChaosDriver, Mode
-from tools.chaos.pipelines.query import Job
-from tools.chaos.pipelines.result import Result, Struck
+from tools.chaos.drivers import ChaosDriver, ChaosSpark, Mode
 from tools.chaos.pipelines.stores import Stores
-from tools.chaos.progress import last
-from tools.chaos.spark import ChaosSpark
+from tools.chaos.query import Job
 from tools.chaos.target import has
-from tools.chaos.world import SAME_END, Broken, NotReached, fresh
+from tools.chaos.world import SAME_END, Broken, NotReached, fresh, last
 
 from sparkonce import __version__
 
@@ -39,13 +38,14 @@ REQUESTS = {
     "the ledger": ("mysql", has(b"`sparkonce_ledger`")),
     "a bulk": ("elasticsearch", has(b"/_bulk")),
 }
+PIPELINES = ("stream-to-table", "log-to-index", "log-to-hashes")
 FEED, PATIENCE = 300, 240.0
 """Entries that are written at a time; seconds in which a query must get on."""
 
 Tell = Callable[[str], None]
 
 
-class Run:
+class PipelinesRun:
     """A run over all pipelines.
 
     Args:
@@ -64,7 +64,7 @@ class Run:
         self.orphans: list[ChaosDriver] = []
         self.same_end = (0, {"": 0})
 
-    def __call__(self) -> Result:
+    def __call__(self) -> PipelinesResult:
         fresh(self.home)
         with ExitStack() as stack:
             self.stores = Stores(stack, self.seed)
@@ -73,7 +73,7 @@ class Run:
             stack.callback(self.spark.close)
             stack.callback(self._end_all)
             versions = {"sparkonce": __version__, "pyspark": pyspark.__version__}
-            self.result = Result(
+            self.result = PipelinesResult(
                 self.seed, self.kills, self.rows, versions | self.stores.versions()
             )
             self.tell(", ".join(" ".join(one) for one in self.result.versions.items()))
@@ -111,7 +111,7 @@ class Run:
             began = time.monotonic()
             seen = self._strike(fault)
             at, took = began - self.began, time.monotonic() - began
-            self.result.struck.append(Struck(fault, at, took, seen, self._epochs()))
+            self.result.struck.append(PipelineFault(fault, at, took, seen, self._epochs()))
             epochs = ", ".join(f"{name} {epoch}" for name, epoch in self._epochs().items())
             self._say(f"{number}/{len(faults)} {fault}{seen and f': {seen}'} ({epochs})")
 
@@ -191,8 +191,8 @@ class Run:
             raise Broken(f"{SAME_END} drivers ended with nothing committed: {name}: {text}")
 
     def _job(self) -> Job:
-        checkpoints = str(self.home / "checkpoints")
-        return Job(self.stores.pipelines(), checkpoints, self.spark.settings(Mode()))
+        queries = self.stores.queries(self.home / "checkpoints")
+        return Job(queries, self.spark.settings(Mode()))
 
     def _go_on_for(self, seconds: float) -> None:
         limit = time.monotonic() + seconds
@@ -211,7 +211,7 @@ class Run:
 
     def _epochs(self) -> dict[str, int]:
         home = self.home / "checkpoints"
-        return {name: last(home / name / "commits") for name in self.stores.pipelines()}
+        return {name: last(home / name / "commits") for name in PIPELINES}
 
     def _end_all(self) -> None:
         for one in (*self.orphans, *([self.driver] if self.driver else [])):
@@ -248,3 +248,60 @@ def _said(process: psutil.Process) -> str:
         return " ".join(process.cmdline())
     except psutil.Error:
         return ""
+
+
+@dataclass(frozen=True)
+class PipelineFault:
+    """A fault: when, in seconds, how long it took, what was seen of it, and the epochs by then."""
+
+    fault: str
+    at: float
+    seconds: float
+    seen: str
+    epochs: Mapping[str, int]
+
+
+@dataclass
+class PipelinesResult:
+    """Everything that is known of a run.
+
+    Attributes:
+        rows: entries of streams, and transactions of the log.
+        lost: by pipeline, rows of the source that the target has not, or not as they are.
+        doubled: by pipeline, rows of the target that the source has not.
+        ends: how drivers ended by themselves, by the names of errors.
+        alarms: what drivers said that is not so.
+        broken: what was not as promised, in words.
+    """
+
+    seed: int
+    kills: int
+    asked: int
+    versions: Mapping[str, str]
+    struck: list[PipelineFault] = field(default_factory=list)
+    lost: Mapping[str, int] = field(default_factory=dict)
+    doubled: Mapping[str, int] = field(default_factory=dict)
+    epochs: Mapping[str, int] = field(default_factory=dict)
+    ends: dict[str, int] = field(default_factory=dict)
+    alarms: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+    rows: int = 0
+    drivers: int = 0
+    seconds: float = 0.0
+
+    @property
+    def good(self) -> bool:
+        """Whether source and target are the same, and nothing else was not as promised."""
+        wrong = sum(self.lost.values()) + sum(self.doubled.values())
+        return bool(self.lost) and not (wrong or self.alarms or self.broken)
+
+    @property
+    def line(self) -> str:
+        lost, doubled = (sum(one.values()) for one in (self.lost, self.doubled))
+        return (
+            f"chaos: pipelines rows={self.rows} faults={len(self.struck)} lost={lost}"
+            f" doubled={doubled}"
+        )
+
+    def write(self, path: Path) -> None:
+        path.write_text(json.dumps({"good": self.good, **asdict(self)}, indent=1) + "\n")

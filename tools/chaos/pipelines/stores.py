@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack, closing, suppress
+from pathlib import Path
 from typing import Any
 
 import pymysql
@@ -18,7 +19,7 @@ from integration.support.servers.mysql import MySqlProcess, private_binary
 from integration.support.servers.redis import RedisProcess, describe_private
 from tools.chaos.elasticsearch import LONG, WORD
 from tools.chaos.mysql import DURABLE as DURABLE_LOG
-from tools.chaos.pipelines.query import Pipeline
+from tools.chaos.query import Query
 from tools.chaos.redis import DURABLE
 
 LOGGED = ("--log-bin=b", "--binlog-format=ROW", "--gtid-mode=ON", "--enforce-gtid-consistency=ON")
@@ -83,38 +84,31 @@ class Stores:
             "elasticsearch": version_at(self.elasticsearch.url),
         }
 
-    def pipelines(self) -> dict[str, Pipeline]:
-        """What the driver runs."""
+    def queries(self, checkpoints: Path) -> dict[str, Query]:
+        """What the driver runs, by name; each has its checkpoint there."""
         urls = {
             name: {"url": proxy.url, "timeout": TIMEOUT} for name, proxy in self.proxies.items()
         }
         streams = {"streams": ",".join(STREAMS), "startingPosition": "earliest"}
-        changes = {"dbtable": "orders", "startingPosition": "snapshot", "maxRowsPerBatch": MOST}
-        keyed = {"opColumn": "_op", "chunkRows": "200"}
-        columns = ("_op", "id", "n", "t")
-        return {
-            "stream-to-table": Pipeline(
-                ("redis", "mysql"),
-                {**urls["redis"], **streams, "maxRowsPerBatch": MOST},
-                "_key string, _id string, n bigint",
-                ("_key AS stream", "_id AS entry", "n"),
-                {**urls["mysql"], "dbtable": "landed", "chunkRows": "200"},
-            ),
-            "log-to-index": Pipeline(
-                ("mysql", "elasticsearch"),
-                {**urls["mysql"], **changes},
-                "",
-                columns,
-                {**urls["elasticsearch"], **keyed, "index": "orders", "key": "id"},
-            ),
-            "log-to-hashes": Pipeline(
-                ("mysql", "redis"),
-                {**urls["mysql"], **changes},
-                "",
-                columns,
-                {**urls["redis"], **keyed, "key": "order:{id}"},
-            ),
-        }
+        changes = {"dbtable": "orders", "startingPosition": "snapshot"}
+        entries = ("_key AS stream", "_id AS entry", "n")
+        columns, schema = ("_op", "id", "n", "t"), "_key string, _id string, n bigint"
+
+        def query(name: str, source: str, sink: str, reads: Any, writes: Any) -> Query:
+            reads = {**urls[source], **reads, "maxRowsPerBatch": MOST}
+            where = {"checkpointLocation": str(checkpoints / name), "chunkRows": "200"}
+            writes = {**urls[sink], **writes, **where}
+            if source == "redis":
+                return Query((source, sink), reads, writes, entries, schema=schema)
+            return Query((source, sink), reads, {**writes, "opColumn": "_op"}, columns)
+
+        index = {"index": "orders", "key": "id"}
+        made = (
+            ("stream-to-table", "redis", "mysql", streams, {"dbtable": "landed"}),
+            ("log-to-index", "mysql", "elasticsearch", changes, index),
+            ("log-to-hashes", "mysql", "redis", changes, {"key": "order:{id}"}),
+        )
+        return {one[0]: query(*one) for one in made}
 
     # -- the sources
 
