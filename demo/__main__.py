@@ -63,7 +63,7 @@ def demo(console: Console, scratch: Path, board: Boards, then: Callable[[], obje
         with show.bars(console) as bars:
             task = bars.add_task("comparing", total=len(frame))
             verdict = check.compare(frame, Target(url), lambda rows: bars.advance(task, rows))
-        status = _report(console, ledgers.read(), caught, verdict)
+        status = _report(console, ledgers.read(), caught, verdict, len(frame))
         then()
     return status
 
@@ -91,7 +91,11 @@ def _introduce(console: Console, about: str, driver: DemoDriver) -> None:
 
 
 def _report(
-    console: Console, streams: Streams, caught: Mapping[str, Caught], verdict: Verdict
+    console: Console,
+    streams: Streams,
+    caught: Mapping[str, Caught],
+    verdict: Verdict,
+    total: int,
 ) -> int:
     console.print("", show.streams_table(streams, caught), show.airports_table(verdict))
     console.print(
@@ -99,7 +103,6 @@ def _report(
         f" {verdict.wrong:,} differ.\n",
         soft_wrap=True,
     )
-    total = verdict.rows + verdict.missing
     known = all(stream.rows == total for stream in streams.values())
     if not known:
         console.print("The ledgers tell another number of rows than the file has.", style="red")

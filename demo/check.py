@@ -96,38 +96,24 @@ class Verdict:
 
     Attributes:
         rows: flights that are in Redis.
-        missing: flights that are not.
-        unknown: keys in Redis that are no flight's.
+        lost: flights without a key, and flights that an airport did not count.
+        duplicated: keys without a flight, and flights that an airport counted once more.
         wrong: flights in Redis of which some field is not what it should be.
         expected: the figures of each airport, by the file.
         counted: the same, by Redis.
     """
 
     rows: int
-    missing: int
-    unknown: int
+    lost: int
+    duplicated: int
     wrong: int
     expected: dict[str, Figures]
     counted: dict[str, Figures]
 
     @property
-    def lost(self) -> int:
-        """Flights without a key, and flights that an airport did not count."""
-        return self.missing + sum(max(0, -gap) for gap in self._gaps())
-
-    @property
-    def duplicated(self) -> int:
-        """Keys without a flight, and flights that an airport counted once more."""
-        return self.unknown + sum(max(0, gap) for gap in self._gaps())
-
-    @property
     def exact(self) -> bool:
         """Whether each row took effect once, with its own values."""
         return not (self.lost or self.duplicated or self.wrong) and self.expected == self.counted
-
-    def _gaps(self) -> list[int]:
-        names = self.expected.keys() | self.counted.keys()
-        return [self.counted.get(n, (0,))[0] - self.expected.get(n, (0,))[0] for n in names]
 
 
 def compare(
@@ -135,6 +121,9 @@ def compare(
 ) -> Verdict:
     """Compare every field of every row, and every counter; `advance` hears how many rows more."""
     ids, found = {str(number) for number in flights.index}, stored.flight_ids()
+    expected, counted = count(flights), stored.airports()
+    names, none = expected.keys() | counted.keys(), (0,)
+    gaps = [counted.get(name, none)[0] - expected.get(name, none)[0] for name in names]
     wrong = 0
     for start in range(0, len(flights), STEP):
         part = flights.iloc[start : start + STEP]
@@ -142,11 +131,11 @@ def compare(
         advance(len(part))
     return Verdict(
         rows=len(ids & found),
-        missing=len(ids - found),
-        unknown=len(found - ids),
+        lost=len(ids - found) + sum(max(0, -gap) for gap in gaps),
+        duplicated=len(found - ids) + sum(max(0, gap) for gap in gaps),
         wrong=wrong,
-        expected=count(flights),
-        counted=stored.airports(),
+        expected=expected,
+        counted=counted,
     )
 
 

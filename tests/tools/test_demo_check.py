@@ -56,38 +56,27 @@ def test_what_should_be_there_is_exact(fake: Fake) -> None:
     assert fake.verdict().exact
 
 
-def test_a_flight_that_is_not_there_is_lost(fake: Fake) -> None:
-    del fake.rows["2"]
-    assert figures(fake.verdict()) == (3, 1, 0, 0)
+def test_a_flight_that_is_not_there_is_lost_and_a_key_that_is_none_a_duplicate(fake: Fake) -> None:
+    fake.rows["4"] = fake.rows.pop("2")
+    assert figures(fake.verdict()) == (3, 1, 1, 0)
     assert not fake.verdict().exact
 
 
-def test_a_key_that_is_no_flight_is_a_duplicate(fake: Fake) -> None:
-    fake.rows["4"] = fake.rows["3"]
-    assert figures(fake.verdict()) == (4, 0, 1, 0)
-    assert not fake.verdict().exact
-
-
-def test_an_increment_applied_twice_is_a_duplicate(fake: Fake) -> None:
-    fake.counters["EWR"] = (3, 2800, 2)
-    assert figures(fake.verdict()) == (4, 0, 1, 0)
-    assert not fake.verdict().exact
-
-
-def test_an_increment_never_applied_is_lost(fake: Fake) -> None:
-    del fake.counters["LGA"]
-    assert figures(fake.verdict()) == (4, 1, 0, 0)
-    assert not fake.verdict().exact
-
-
-def test_a_loss_and_a_duplicate_do_not_make_up_for_each_other(fake: Fake) -> None:
-    fake.counters.update(EWR=(3, 2800, 2), JFK=(0, 0, 0))
-    assert figures(fake.verdict()) == (4, 1, 1, 0)
-
-
-def test_one_row_instead_of_another_shows_in_the_sums(fake: Fake) -> None:
-    fake.counters["EWR"] = (2, 2800, 4)
-    assert figures(fake.verdict()) == (4, 0, 0, 0)
+@pytest.mark.parametrize(
+    ("counters", "lost", "duplicated"),
+    [
+        ({"EWR": (3, 2800, 2)}, 0, 1),
+        ({"LGA": (0, 0, 0)}, 1, 0),
+        ({"EWR": (3, 2800, 2), "JFK": (0, 0, 0)}, 1, 1),
+        ({"EWR": (2, 2800, 4)}, 0, 0),
+    ],
+    ids=["twice", "never", "one lost, one doubled", "one row instead of another"],
+)
+def test_counters_that_are_not_those_of_the_file_are_seen(
+    fake: Fake, counters: dict[str, Figures], lost: int, duplicated: int
+) -> None:
+    fake.counters.update(counters)
+    assert figures(fake.verdict()) == (4, lost, duplicated, 0)
     assert not fake.verdict().exact
 
 

@@ -42,17 +42,11 @@ def test_nothing_imports_a_test() -> None:
 @pytest.mark.parametrize(
     "planted",
     [
-        "import test_b",
-        "import a, a.test_b",
-        "import a.test_b as b",
-        "from a.test_b import x",
+        "import a, a.test_b as b",
         "from a import x, test_b",
-        "from . import test_b",
-        "from .test_b import x",
         "from ..a.test_b import *",
         "from a.conftest import x",
-        "importlib.import_module('a.test_b')",
-        "if True:\n    def f():\n        from a.test_b import x",
+        "if True:\n    def f():\n        importlib.import_module('a.test_b')",
     ],
 )
 def test_an_import_of_a_test_is_seen(planted: str) -> None:

@@ -19,7 +19,8 @@ from integration.support.servers.finder import (
     first_that_works,
     or_skip,
 )
-from integration.support.servers.redis import REDIS, Binary
+from integration.support.servers.process import Binary
+from integration.support.servers.redis import REDIS
 
 
 @pytest.fixture(autouse=True)

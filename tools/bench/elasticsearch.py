@@ -33,12 +33,8 @@ from integration.support.servers.elasticsearch import (
     version_at,
 )
 from pyspark.sql.datasource import InputPartition
-from pyspark_elasticsearch.write.encoder import ChunkEncoder
 from tools.bench import harness
 from tools.bench.harness import BY_HAND, COUNTING, OWN, OWN_BATCH, PARTS, Writer
-
-from pyspark_elasticsearch.connector import ElasticsearchConnector
-from sparkonce import options
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
@@ -170,33 +166,8 @@ def alone(given: Namespace) -> None:
             if epoch:  # the server warms up in the first one
                 for name, each in zip(found, (raw, stage, commit, stage + commit), strict=True):
                     found[name].append(each)
-    flat = harness.batches_of(range(rows))
-    found["encoding, one core"] = [_encoding(flat)]
-    found["the same, nested"] = [_encoding([nested(batch) for batch in flat])]
     rates = {name: rows / statistics.median(each) for name, each in found.items()}
     harness.show_rates(f"{rows:,} rows of 4 columns, no Spark", rates)
-
-
-def _encoding(batches: list[pa.RecordBatch]) -> float:
-    """The seconds from Arrow to the lines of requests, on one core."""
-    connector = ElasticsearchConnector()
-    where = {"url": "http://localhost", "index": "x", "key": "id"}
-    parsed = options.parse(connector.options, where)
-    encode = ChunkEncoder(connector.plan(parsed, batches[0].schema).detail)
-    return harness.timed(lambda: [encode.lines(part) for part in batches])
-
-
-def nested(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The same rows, with a struct, an array and a map of their values."""
-    names, prices = rows["name"].to_pylist(), rows["price"].to_pylist()
-    pairs = [[pair] for pair in zip(names, prices, strict=True)]
-    made = {
-        "id": rows["id"],
-        "item": pa.StructArray.from_arrays([rows["name"], rows["price"]], ["name", "price"]),
-        "names": pa.array([[name, name] for name in names]),
-        "prices": pa.array(pairs, pa.map_(pa.string(), pa.float64())),
-    }
-    return pa.RecordBatch.from_arrays(list(made.values()), list(made))
 
 
 def _bodies(batch: pa.RecordBatch) -> Iterator[bytes]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from integration.support.servers.kafka import source_jars
 from integration.support.servers.spark import environment
-from tools.chaos.query import Job
+from tools.chaos.query import Job, Query
 
 from sparkonce.tck.spark import setup
 from sparkonce.tck.spark.cluster import Cluster
@@ -132,3 +134,126 @@ class ChaosSpark:
     def _clustered(self) -> dict[str, str]:
         self._cluster = self._cluster or Cluster(self.home / "cluster", self.env)
         return {**setup.SPECULATIVE, "spark.master": self._cluster.url}
+
+
+SAME_END = 6
+
+
+class NotReached(Exception):
+    """What was waited for did not come about."""
+
+
+class Broken(Exception):
+    """The run can't go on, or something is not as it is promised."""
+
+
+class DriverKeeper(ABC):
+    """Has a driver run, as whoever runs queries does, and knows how each has ended.
+
+    Args:
+        home: for checkpoints and logs.
+        spark: how drivers are set up.
+        names: of the queries.
+
+    Attributes:
+        mode: of the next driver.
+        drivers: how many were started.
+        zombies: those that must end, whatever they say.
+    """
+
+    def __init__(self, home: Path, spark: ChaosSpark, names: Sequence[str]) -> None:
+        self.home, self.spark, self.names = home, spark, names
+        self.driver: ChaosDriver | None = None
+        self.mode, self.drivers = Mode(), 0
+        self.zombies: list[ChaosDriver] = []
+        self._started: list[ChaosDriver] = []
+        self._ended: list[ChaosDriver] = []
+        self._dead: list[ChaosDriver] = []
+        self._same_end = (0, {"": 0})
+
+    @abstractmethod
+    def _queries(self) -> Mapping[str, Query]:
+        """What the next driver runs."""
+
+    def checkpoint(self, query: str) -> Path:
+        return self.home / "checkpoints" / query
+
+    def epochs(self) -> dict[str, int]:
+        """The last epoch that each query has committed; -1 before the first."""
+        return {name: _last(self.checkpoint(name) / "commits") for name in self.names}
+
+    def start(self) -> ChaosDriver:
+        """Start a driver, beside what there is."""
+        self.drivers += 1
+        home = self.home / f"driver-{self.drivers:03d}"
+        job = Job(self._queries(), self.spark.settings(self.mode))
+        self.driver = ChaosDriver(home, job, self.spark.env, self.mode)
+        self._started.append(self.driver)
+        return self.driver
+
+    def supervise(self) -> None:
+        """Start the driver again if it has ended, as whoever runs a query does."""
+        self._reap()
+        if self.driver is None:
+            self.start()
+
+    def _reap(self) -> None:
+        if self.driver and not self.driver.alive:
+            self._note_end(self.driver)
+            self._ended.append(self.driver)
+            self.bury(self.driver)
+
+    def kill(self, *, tree: bool) -> None:
+        """SIGKILL for the driver: with its Python workers, or they are left to find out."""
+        if self.driver is None:
+            raise Broken("there is no driver to kill")
+        self.bury_dead()
+        if tree:
+            self.driver.session.close()
+        else:
+            self.driver.session.kill_group()
+            self._dead.append(self.driver)
+        self.driver = None
+
+    def bury(self, driver: ChaosDriver) -> None:
+        """Forget a driver that has ended."""
+        driver.session.close()
+        if driver is self.driver:
+            self.driver = None
+
+    def bury_dead(self) -> None:
+        """End what drivers that were killed alone have left: their Python workers."""
+        while self._dead:
+            self._dead.pop().session.close()
+
+    def close(self) -> None:
+        self.bury_dead()
+        self._reap()
+        if self.driver:
+            self.bury(self.driver)
+
+    def _note_end(self, driver: ChaosDriver) -> None:
+        often, epochs = self._same_end
+        now = self.epochs()
+        self._same_end = (often + 1 if now == epochs else 1, now)
+        if self._same_end[0] >= SAME_END:
+            name, text = driver.end()
+            raise Broken(f"{SAME_END} drivers ended with nothing committed: {name}: {text}")
+
+    def ends(self) -> dict[str, int]:
+        """By which errors drivers have ended, but for zombies, which must."""
+        ended = (one for one in self._judged() if one.failed or one in self._ended)
+        return dict(Counter(driver.end()[0] for driver in ended))
+
+    def alarms(self) -> list[str]:
+        """What drivers have said that is not so, whoever ended them; not what zombies said."""
+        said = ((driver.home.name, driver.alarms()) for driver in self._judged())
+        return [f"{name}: {', '.join(sorted(alarms))}" for name, alarms in said if alarms]
+
+    def _judged(self) -> list[ChaosDriver]:
+        return [driver for driver in self._started if driver not in self.zombies]
+
+
+def _last(log: Path) -> int:
+    """The number of the last file of a query's log; -1 if there is none."""
+    return max((int(file.name) for file in log.glob("[0-9]*") if file.name.isdigit()), default=-1)

@@ -12,7 +12,7 @@ from integration.support.servers.elasticsearch import (
     private_tree,
     version_at,
 )
-from tools.chaos.target import ASIDE, COUNTERS, NUMBERS, ROWS, Counts, OnServer, Witness, has
+from tools.chaos.target import ASIDE, COUNTERS, NUMBERS, ROWS, Counts, Target, Witness, has
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,9 +41,7 @@ POINTS = {
 }
 
 
-class ElasticsearchTarget(OnServer):
-    """See `Target`."""
-
+class ElasticsearchTarget(Target):
     name = format = "elasticsearch"
     points = POINTS
     in_driver = ("prepare", "decide", "apply", "show", "finish", "clean")
@@ -134,11 +132,7 @@ def _summed(rows: Iterator[dict[str, Any]]) -> Counts:
 
 
 def _documents(client: Any, index: str, order: list[str]) -> Iterator[dict[str, Any]]:
-    """All documents of an index.
-
-    Raises:
-        RuntimeError: a merge between two pages has moved some, and they were passed over.
-    """
+    """All documents of an index."""
     after, read = None, 0
     while True:
         found = client.search(index=index, size=AT_ONCE, sort=[*order, "_doc"], search_after=after)

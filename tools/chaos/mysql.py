@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from integration.support.epochs import DirectQuery, MySqlQuery
 from integration.support.servers.mysql import MySqlProcess, connect, private_binary, version_at
-from tools.chaos.target import ASIDE, COUNTERS, NUMBERS, ROWS, Counts, OnServer, Witness, has
+from tools.chaos.target import ASIDE, COUNTERS, NUMBERS, ROWS, Counts, Target, Witness, has
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,9 +39,7 @@ POINTS = {
 }
 
 
-class MySqlTarget(OnServer):
-    """See `Target`."""
-
+class MySqlTarget(Target):
     name = format = "mysql"
     points = POINTS
     in_driver = ("lock", "apply", "drop", "decide", "commit")

@@ -18,7 +18,7 @@ from tools.chaos.target import (
     NUMBERS,
     ROWS,
     Counts,
-    OnServer,
+    Target,
     Witness,
     has,
 )
@@ -52,9 +52,7 @@ POINTS = {
 }
 
 
-class RedisTarget(OnServer):
-    """See `Target`."""
-
+class RedisTarget(Target):
     name = format = "redis"
     points = POINTS
     in_driver = ("publish", "decide", "apply", "finish", "clean")
@@ -70,9 +68,6 @@ class RedisTarget(OnServer):
     @property
     def version(self) -> str:
         return version_at(self.url)
-
-    def prepare(self) -> None:
-        pass
 
     def options(self, query: str) -> dict[str, str]:
         keys = {ROWS: f"{WITNESS}:{{part}}:{{place}}", COUNTERS: f"{COUNTER}:{{side}}:{{bucket}}"}

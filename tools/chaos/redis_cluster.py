@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import redis
 from integration.support.epochs import DirectQuery
@@ -26,11 +26,10 @@ from tools.chaos.redis import (
 from tools.chaos.target import (
     ASIDE,
     BAD,
-    LOADING,
     NUMBERS,
     SIDES,
     Counts,
-    OnServer,
+    Target,
     Witness,
     has,
 )
@@ -63,7 +62,6 @@ class Server:
     def __init__(self, disk: Path | None) -> None:
         self.plan, self.chance = Plan(), random.Random(1)
         self.cluster = RedisCluster(*DURABLE, plan=self.plan, home=disk)
-        self.start_seconds = LOADING
         self._stack = ExitStack()
         self._killed: list[Node] = []
 
@@ -100,17 +98,14 @@ class Server:
         self.cluster.wait_until_whole(60)
 
 
-class ClusterTarget(OnServer):
-    """See `Target`."""
-
+class ClusterTarget(Target):
     name, format, points = "redis-cluster", "redis", POINTS
     moves, whole = True, False
     in_driver = tuple(point for point in POINTS if point != "stage")
     columns = RedisTarget.columns
-    prepare = RedisTarget.prepare
 
     def __init__(self, disk: Path | None) -> None:
-        self.server: Any = Server(disk)
+        super().__init__(Server(disk))
 
     @property
     def cluster(self) -> RedisCluster:
@@ -126,7 +121,6 @@ class ClusterTarget(OnServer):
         return Proxies(self.cluster.proxies, self.server.plan, url)
 
     def move(self) -> str:
-        """See `Target.move`."""
         heads = self.cluster.heads()
         origin, other = self.server.chance.sample(heads, 2)
         slots = self.server.chance.sample(origin.slots, MOVED)
@@ -136,23 +130,20 @@ class ClusterTarget(OnServer):
         return f"{len(slots)} slots"
 
     def options(self, query: str) -> dict[str, str]:
-        """See `Target.options`. What replicas have is not lost with their primary."""
+        """What replicas have is not lost with their primary."""
         return {**RedisTarget.options(self, query), "waitReplicas": "1"}  # type: ignore[arg-type]
 
     def bad_query(self) -> DirectQuery:
-        """See `Target.bad_query`."""
         client, key = Everywhere(self.cluster).of(f"chaos-bad:{BAD}")
         client.set(key, "no hash")
         return DirectQuery(NUMBERS, url=self.url, key="chaos-bad:{n}", deadLetter="chaos", **ASIDE)
 
     def rows(self) -> Iterator[Witness]:
-        """See `Target.rows`."""
         for client, names in self._by_node(f"{WITNESS}:"):
             for at in range(0, len(names), AT_ONCE):
                 yield from witnesses(client, names[at : at + AT_ONCE])
 
     def counters(self) -> Counts:
-        """See `Target.counters`."""
         found: Counts = {}
         for client, names in self._by_node(f"{COUNTER}:"):
             for name in names:
@@ -162,7 +153,7 @@ class ClusterTarget(OnServer):
         return found
 
     def watch(self) -> Callable[[], tuple[int, int]]:
-        """See `Target.watch`. An epoch is not seen whole here, so one side is all that counts."""
+        """An epoch is not seen whole here, so one side is all that counts."""
         client = redis.RedisCluster("127.0.0.1", self.cluster.heads()[0].port, socket_timeout=5)
 
         def sides() -> tuple[int, int]:
@@ -175,7 +166,7 @@ class ClusterTarget(OnServer):
         return sides
 
     def residue(self) -> list[str]:
-        """See `Target.residue`. Lanes and what is known of them are of the ledger."""
+        """Lanes and what is known of them are of the ledger."""
         own = [key.decode() for _, key in Everywhere(self.cluster).keys(b"")]
         ledgers = ("record:", "names", "decided", "letters:chaos", "lanes:")
         known = (*(f"{{sparkonce}}:{name}" for name in ledgers), "sparkonce:{")

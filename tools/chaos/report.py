@@ -42,11 +42,7 @@ Record = dict[str, Any]
 
 
 def records(home: Path = RECORDS) -> tuple[list[Record], Record]:
-    """The runs on record, by store, and that of the pipelines.
-
-    Raises:
-        ValueError: one is not good, so it has survived nothing.
-    """
+    """The runs on record, by store, and that of the pipelines."""
     files = [path for path in sorted(home.glob("*.json")) if path.name != PIPELINES]
     return [_good(path) for path in files], _good(home / PIPELINES)
 

@@ -18,14 +18,14 @@ from integration.support.servers import kafka
 from integration.support.servers.kafka import KafkaProcess
 from tools.chaos import disk as small_disk
 from tools.chaos import oracle, plan
-from tools.chaos.drivers import ChaosSpark, Mode
+from tools.chaos.drivers import Broken, ChaosSpark, Mode, NotReached
 from tools.chaos.plan import Fault
 from tools.chaos.result import Result, Struck
 from tools.chaos.strikes import strike
 from tools.chaos.target import Make, Target
 from tools.chaos.topic import Topic
 from tools.chaos.watchers import Alerts, Reader, due, put_aside
-from tools.chaos.world import Broken, ChaosWorld, NotReached, fresh
+from tools.chaos.world import ChaosWorld, fresh
 
 from sparkonce import __version__
 from sparkonce.operate.admin import GRACE
@@ -134,7 +134,7 @@ class Run:
     ) -> None:
         for number, fault in enumerate(faults, 1):
             seen = self._strike(world, fault, disk)
-            epochs = ", ".join(f"{name} {epoch}" for name, epoch in world.progress.epochs().items())
+            epochs = ", ".join(f"{name} {epoch}" for name, epoch in world.epochs().items())
             self._say(world, f"{number}/{len(faults)} {fault}{seen and f': {seen}'} ({epochs})")
 
     def _strike(self, world: ChaosWorld, fault: Fault, disk: small_disk.SmallDisk | None) -> str:
@@ -153,7 +153,7 @@ class Run:
                 continue
             now = time.monotonic()
             at, took = began - self.began, now - began
-            epochs = world.progress.epochs()
+            epochs = world.epochs()
             self.result.struck.append(Struck(fault, at, took, seen, epochs, tries))
             return seen
         self.result.missed[str(fault)] = why
@@ -172,7 +172,7 @@ class Run:
         result, target = self.result, world.target
         world.close()
         result.ends, result.alarms, result.drivers = world.ends(), world.alarms(), world.drivers
-        result.epochs = world.progress.epochs()
+        result.epochs = world.epochs()
         time.sleep(LAST_BREATH)
         self._say(world, "counting")
         found = oracle.compare(world.topic.events(), target.rows(), target.counters())

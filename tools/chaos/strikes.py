@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import psutil
 from tools.chaos import plan
-from tools.chaos.drivers import ChaosDriver, Mode
+from tools.chaos.drivers import Broken, ChaosDriver, Mode, NotReached
 from tools.chaos.plan import DONE, NEVER, Fault
 from tools.chaos.world import PATIENT as PATIENT_FOR
-from tools.chaos.world import TIMEOUT, Broken, ChaosWorld, NotReached
+from tools.chaos.world import TIMEOUT, ChaosWorld
 
 if TYPE_CHECKING:
     from tools.chaos.disk import SmallDisk
@@ -33,12 +33,7 @@ the connection on which it waited is gone."""
 
 
 def strike(world: ChaosWorld, fault: Fault, disk: SmallDisk | None) -> str:
-    """Bring a fault about.
-
-    Raises:
-        NotReached: it did not come to that; nothing is broken by it.
-        Broken: what followed is not as promised.
-    """
+    """Bring a fault about."""
     if fault.kind == plan.DISK and disk:
         return fill_disk(world, disk)
     try:
@@ -175,13 +170,9 @@ def fill_disk(world: ChaosWorld, disk: SmallDisk) -> str:
 
 
 def _gives_up(world: ChaosWorld, drivers: int) -> bool:
-    """Whether store or driver gives up; else the store waits, and nothing may be committed.
-
-    Raises:
-        NotReached: the store still finds room, or the run is over.
-    """
+    """Whether store or driver gives up; else the store waits, and nothing may be committed."""
     for seconds in (FULL / 3, 2 * FULL / 3):  # first what was under way may come to its end
-        before = world.progress.epochs()
+        before = world.epochs()
         with suppress(NotReached):
             world.until(
                 lambda: not world.target.server.alive or world.drivers > drivers,
@@ -191,7 +182,7 @@ def _gives_up(world: ChaosWorld, drivers: int) -> bool:
             return True
     if time.monotonic() > world.deadline:
         raise NotReached("the run was over before that could be seen")
-    if world.progress.epochs() != before:
+    if world.epochs() != before:
         raise NotReached("the disk was full, and epochs were committed all the same")
     return False
 

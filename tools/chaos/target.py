@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 from integration.support.proxy import Proxy
@@ -15,11 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from integration.support.epochs import DirectQuery
-    from integration.support.servers.elasticsearch import ElasticsearchProcess
     from integration.support.servers.faults import Predicate
-    from integration.support.servers.mysql import MySqlProcess
-    from integration.support.servers.process import ServerProcess
-    from integration.support.servers.redis import RedisProcess
 
 SIDES = ("left", "right")
 """Every event counts on both, so they differ only where a reader sees a part of an epoch."""
@@ -53,12 +50,12 @@ class Witness:
     amount: int
 
 
-class Target(Protocol):
+class Target(ABC):
     """A store under fire.
 
     Attributes:
         name: as STORE calls it.
-        format: as Spark calls it.
+        format: of its sinks.
         server: the process that is killed; its settings make an acknowledged write last.
         points: the requests by which a moment is named, and how they are recognised.
         in_driver: those of them that the driver sends; tasks send the others.
@@ -70,76 +67,62 @@ class Target(Protocol):
 
     name: str
     format: str
-    server: ServerProcess
     points: Mapping[str, Predicate]
     in_driver: Sequence[str]
     columns: Sequence[str]
-    moves: bool
-    whole: bool
+    moves, whole = False, True
 
-    @property
-    def url(self) -> str:
-        """Of the server itself."""
-
-    def proxy(self) -> Proxy:
-        """Make a proxy before it."""
-
-    def move(self) -> str:
-        """Move some of what it holds to another node; what was moved, in words."""
-
-    @property
-    def version(self) -> str:
-        """Of the server."""
-
-    def prepare(self) -> None:
-        """Make the targets of both queries."""
-
-    def options(self, query: str) -> dict[str, str]:
-        """The sink's options for a query, but for the URL."""
-
-    def rows(self) -> Iterator[Witness]:
-        """What the target of query `rows` holds."""
-
-    def counters(self) -> Counts:
-        """What the target of query `counters` holds."""
-
-    def watch(self) -> Callable[[], tuple[int, int]]:
-        """Connect a reader: it tells two sums, which differ where it sees a part of an epoch."""
-
-    def bad_query(self) -> DirectQuery:
-        """Make a query with a target of its own, which puts rows aside whose `n` is `BAD`."""
-
-    def residue(self) -> list[str]:
-        """What the connector has left in the store, but for its ledgers."""
-
-    def last_checks(self) -> Mapping[str, Callable[[Scene], str]]:
-        """What can only be done at the end, as it destroys data: what was seen, by name."""
-
-
-class OnServer:
-    """The part of a `Target` that is the same on every server."""
-
-    def __init__(self, server: RedisProcess | MySqlProcess | ElasticsearchProcess) -> None:
+    def __init__(self, server: Any) -> None:
         self.server = server
         server.start_seconds = LOADING
 
     @property
     def url(self) -> str:
-        """See `Target.url`."""
-        return self.server.url
-
-    moves, whole = False, True
+        """Of the server itself."""
+        return str(self.server.url)
 
     def proxy(self) -> Proxy:
-        """See `Target.proxy`."""
+        """Make a proxy before it."""
         return Proxy(self.url)
 
     def move(self) -> str:
-        """See `Target.move`. It has one node."""
+        """Move some of what it holds to another node; what was moved, in words."""
         raise NotImplementedError
 
+    def prepare(self) -> None:  # noqa: B027
+        """Make the targets of both queries."""
+
+    @property
+    @abstractmethod
+    def version(self) -> str:
+        """Of the server."""
+
+    @abstractmethod
+    def options(self, query: str) -> dict[str, str]:
+        """The sink's options for a query, but for the URL."""
+
+    @abstractmethod
+    def rows(self) -> Iterator[Witness]:
+        """What the target of query `rows` holds."""
+
+    @abstractmethod
+    def counters(self) -> Counts:
+        """What the target of query `counters` holds."""
+
+    @abstractmethod
+    def watch(self) -> Callable[[], tuple[int, int]]:
+        """Connect a reader: it tells two sums, which differ where it sees a part of an epoch."""
+
+    @abstractmethod
+    def bad_query(self) -> DirectQuery:
+        """Make a query with a target of its own, which puts rows aside whose `n` is `BAD`."""
+
+    @abstractmethod
+    def residue(self) -> list[str]:
+        """What the connector has left in the store, but for its ledgers."""
+
     def last_checks(self) -> Mapping[str, Callable[[Scene], str]]:
-        """See `Target.last_checks`. There are none."""
+        """What can only be done at the end, as it destroys data: what was seen, by name."""
         return {}
 
 

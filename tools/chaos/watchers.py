@@ -92,11 +92,7 @@ class Alerts:
         self._prometheus = None if self.why_not else stack.enter_context(watched(url))
 
     def fired(self, due: set[str]) -> dict[str, int]:
-        """How many seconds each alert has fired; waits a while for those that are due.
-
-        Raises:
-            UnavailableError: one of them has not.
-        """
+        """How many seconds each alert has fired; waits a while for those that are due."""
         prometheus = self._prometheus
         if prometheus is None:
             return {}

@@ -49,11 +49,7 @@ class Cell:
 
     @classmethod
     def named(cls, name: str) -> Cell:
-        """The cell of `4.0.2/3.12`, or `4.0.2/3.12/pyarrow==15.0.2`.
-
-        Raises:
-            ValueError: the name is of another form.
-        """
+        """The cell of `4.0.2/3.12`, or `4.0.2/3.12/pyarrow==15.0.2`."""
         if not re.match(r"\d+\.\d+\.\d+/3\.\d+(/|$)", name):
             raise ValueError(f"{name!r} is no cell: write it as 4.0.2/3.12")
         spark, python, *more = name.split("/")

@@ -174,12 +174,7 @@ def _step(job: Job, number: int, release: str, wheel: Path) -> Record:
 
 
 class Environment:
-    """The virtual environment of a cell, made as a user makes one, and kept in the cache.
-
-    Raises:
-        UnavailableError: there is no such Python here.
-        BrokenError: it can't be installed, or another PySpark came with it.
-    """
+    """The virtual environment of a cell, made as a user makes one, and kept in the cache."""
 
     def __init__(self, cell: Cell, wheel: Path) -> None:
         self.home = CACHE / "matrix" / slug(str(cell))

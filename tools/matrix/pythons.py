@@ -25,11 +25,7 @@ exec {tree}/lib64/ld-linux-x86-64.so.2 --argv0 "$0" \\
 
 
 def python(release: str) -> Path:
-    """The interpreter of a release, as `3.12`.
-
-    Raises:
-        UnavailableError: this machine has none, and can't make one.
-    """
+    """The interpreter of a release, as `3.12`."""
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     on_path = shutil.which(f"python{release}")
     for found in (on_path, *root.glob(f"versions/{release}.*/bin/python")):

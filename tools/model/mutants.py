@@ -102,11 +102,7 @@ class Walked:
 
 
 def walked(name: str, *, quick: bool = False) -> Walked:
-    """Find a mutant of docs/model, and play what TLC found.
-
-    Raises:
-        AssertionError: TLC did not find it.
-    """
+    """Find a mutant of docs/model, and play what TLC found."""
     mutant = IN_MODEL[name]
     scope = mutant.scope
     path = paths.counterexample(scope, mutant.instead, mutant.breaks, quick=quick)

@@ -149,11 +149,7 @@ class Network:
         self._taking(row)
 
     def perform(self, request: Request) -> Any:
-        """Let it take effect, and give its answer.
-
-        Raises:
-            SparkonceError: the store refuses it.
-        """
+        """Let it take effect, and give its answer."""
         with self._fitting(request):
             answer = request.step()
         store = self.memory.snapshot()
@@ -187,11 +183,7 @@ class Network:
     # -- from actor to actor
 
     def until(self, actor: ScriptedActor, wanted: Callable[[Request], bool]) -> Request:
-        """Let a actor go on to a request; what it asks for before changes nothing.
-
-        Raises:
-            Parted: it asks for something else.
-        """
+        """Let a actor go on to a request; what it asks for before changes nothing."""
         while actor.pending is not None and not wanted(actor.pending):
             self.quietly(actor)
         if actor.pending is None:
@@ -199,11 +191,7 @@ class Network:
         return actor.pending
 
     def quietly(self, actor: ScriptedActor) -> None:
-        """Let it read, or send again what took effect before; drops of leftovers are lost.
-
-        Raises:
-            Parted: it asks for something else, or would drop what a decision holds.
-        """
+        """Let it read, or send again what took effect before; drops of leftovers are lost."""
         request = actor.pending
         if request is None or request.name == "discard":
             if request is not None and names_held(self.memory.snapshot(), request):

@@ -20,22 +20,14 @@ Path = tuple[Function, ...]
 
 
 def covering(scope: Scope) -> list[Path]:
-    """The shortest paths to each kind of step that the scope has.
-
-    Raises:
-        AssertionError: TLC could not search it.
-    """
+    """The shortest paths to each kind of step that the scope has."""
     told = _run(scope, {}, ["IsKnown"], options=["-continue"], quick=True, view="Kinds")
     assert told.is_through, told.text[-3000:]
     return list(_longest(told.text))
 
 
 def states(scope: Scope) -> int:
-    """How many states walks come to.
-
-    Raises:
-        AssertionError: TLC could not search it.
-    """
+    """How many states walks come to."""
     told = _run(scope, {}, [], quick=True)
     assert told.is_through, told.text[-3000:]
     return told.states
@@ -59,11 +51,7 @@ def random(scope: Scope, *, walks: int, depth: int, seed: int) -> list[Path]:
 def counterexample(
     scope: Scope, instead: Mapping[str, str], breaks: str, *, quick: bool = False
 ) -> Path:
-    """How a mutant breaks an invariant.
-
-    Raises:
-        AssertionError: it breaks another, or none.
-    """
+    """How a mutant breaks an invariant."""
     told = _run(scope, instead, scope.invariants, quick=quick)
     assert f"Invariant {breaks} is violated" in told.text, told.text[-3000:]
     found = list(_longest(told.text))

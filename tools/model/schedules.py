@@ -76,11 +76,7 @@ class Stopped(NamedTuple):
 
 
 def taped(seeds: Iterable[int], losses: float = LOSSES) -> dict[Scene, list[Schedule]]:
-    """Play schedules, and write them down.
-
-    Raises:
-        AssertionError: one broke a rule.
-    """
+    """Play schedules, and write them down."""
     found, pool = defaultdict[Scene, list[Schedule]](list), Pool()
     with frozen() as tokens:
         for seed in seeds:
@@ -106,11 +102,7 @@ def _scene(profile: str, first: Line, lines: Sequence[Fields]) -> Scene:
 
 
 def stopped(scene: Scene, schedules: Sequence[Schedule]) -> Iterator[Stopped]:
-    """Those that the model does not allow.
-
-    Raises:
-        AssertionError: TLC could not follow them.
-    """
+    """Those that the model does not allow."""
     names = [f"schedule_{one.seed}" for one in schedules]
     modules = {name: module(name, one, scene) for name, one in zip(names, schedules, strict=True)}
     each = "\n".join(f"{name} == INSTANCE {name}" for name in names)

@@ -152,11 +152,7 @@ class Scope:
 
     @classmethod
     def parse(cls, name: str, text: str) -> Scope:
-        """The scope of `drivers 1, faults 2, Profile whole, Queries a b, without Kept, endless`.
-
-        Raises:
-            ValueError: it has no such part.
-        """
+        """The scope of `drivers 1, faults 2, Profile whole, Queries a b, without Kept, endless`."""
         drivers, most, constants, but = 2, dict[str, int](), dict[str, Any](), tuple[str, ...]()
         flags = set[str]()
         for part in filter(None, text.split(", ")):
@@ -244,10 +240,6 @@ def search(scope: Scope, *, seconds: float, workers: int = 1) -> Searched:
         scope: what to search.
         seconds: after which it is stopped.
         workers: threads.
-
-    Raises:
-        AssertionError: TLC could not search it.
-        subprocess.TimeoutExpired: it takes longer.
     """
     modules = {"scope": scope.module("scope", "promises")}
     found = tlc.run(modules, "scope", scope.config(), seconds=seconds, workers=workers)

@@ -76,10 +76,6 @@ def run(
         workers: threads.
         options: more of TLC's.
         quick: whether it takes seconds, so that a second compiler of Java's is not worth its start.
-
-    Raises:
-        UnavailableError: it can't be had here.
-        subprocess.TimeoutExpired: it takes longer.
     """
     jar = cache.jar(ARTIFACT)
     with tempfile.TemporaryDirectory(prefix="sparkonce-model-") as made:

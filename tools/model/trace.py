@@ -45,6 +45,9 @@ class Trace:
     lines: list[Fields] = field(default_factory=list)
     modes: dict[str, str] = field(default_factory=dict)
     _places: dict[str, int] = field(default_factory=dict)
+    _refused: set[int] = field(default_factory=set)
+    _refuses: bool = False
+    _staged: set[tuple[str, int]] = field(default_factory=set)
 
     def add(self, act: str, **more: Any) -> None:
         """A line, by which nothing is seen to change."""
@@ -66,20 +69,9 @@ class Trace:
         self.add("ends", d=self.place(driver))
         self._places.pop(key(driver), None)
 
+    # -- events
 
-class Events:
-    """Makes lines of events.
-
-    Args:
-        trace: gets them.
-    """
-
-    def __init__(self, trace: Trace) -> None:
-        self.trace = trace
-        self._refused: set[int] = set()
-        self._refuses = False
-
-    def take(self, line: Line) -> None:
+    def event(self, line: Line) -> None:
         """One event."""
         name = f"on_{line.what}".replace(" ", "_")
         handler: Callable[[Line], None] | None = getattr(self, name, None)
@@ -88,102 +80,92 @@ class Events:
 
     def on_begins(self, line: Line) -> None:
         query, epoch = mapping.QUERIES[line.more["query"]], line.more["epoch"]
-        self.trace.view.number(line.more["run"])
-        self.trace.add("begins", d=self.trace.place(line.who), q=query, e=epoch)
+        self.view.number(line.more["run"])
+        self.add("begins", d=self.place(line.who), q=query, e=epoch)
 
     def on_gives_up(self, line: Line) -> None:
-        self.trace.modes[f"commit {mapping.key(line.who)}"] = "given up"
+        self.modes[f"commit {mapping.key(line.who)}"] = "given up"
 
     def on_commits(self, line: Line) -> None:
         receipts: list[Receipt] = line.more["receipts"]
-        self.trace.modes[line.who] = "commit"
+        self.modes[line.who] = "commit"
         ordered = sorted(receipts, key=lambda one: one.task.partition)
-        d = self.trace.place(line.who)
-        chosen = self.trace.view.known(one.task.attempt for one in ordered)
-        self.trace.add("commits", d=d, **{"as": chosen})
+        d = self.place(line.who)
+        chosen = self.view.known(one.task.attempt for one in ordered)
+        self.add("commits", d=d, **{"as": chosen})
 
     def on_commits_no_more(self, line: Line) -> None:
-        self.trace.modes.pop(line.who, None)
+        self.modes.pop(line.who, None)
         if line.who.startswith("commit "):
-            self.trace.end(line.who)
+            self.end(line.who)
 
     def _refuse_commit(self, line: Line, mode: str) -> None:
         error = line.more["error"]
-        d = self.trace.place(line.who)
-        self.trace.add("refused", d=d, why=mapping.WHYS.get(error, error))
+        d = self.place(line.who)
+        self.add("refused", d=d, why=mapping.WHYS.get(error, error))
         if line.who.startswith("commit ") or mode == "recover":
-            self.trace.end(line.who)
+            self.end(line.who)
 
     def on_refused(self, line: Line) -> None:
-        mode = self.trace.modes.pop(line.who, "")
+        mode = self.modes.pop(line.who, "")
         if mode in ("commit", "recover"):
             self._refuse_commit(line, mode)
 
     def on_dies(self, line: Line) -> None:
-        self.trace.modes.pop(line.who, None)
-        self.trace.end(line.who)
+        self.modes.pop(line.who, None)
+        self.end(line.who)
 
     def on_aborts(self, line: Line) -> None:
-        self.trace.modes[line.who] = "abort"
+        self.modes[line.who] = "abort"
 
     def on_aborts_no_more(self, line: Line) -> None:
-        self.trace.modes.pop(line.who, None)
+        self.modes.pop(line.who, None)
 
     def on_notes(self, line: Line) -> None:
-        self.trace.add("notes", d=self.trace.place(line.who))
+        self.add("notes", d=self.place(line.who))
 
     def on_ends(self, line: Line) -> None:
-        self.trace.modes.pop(line.who, None)
+        self.modes.pop(line.who, None)
         its_commit = f"commit {mapping.key(line.who)}"
-        if self.trace.lives(line.who) and not self.trace.modes.get(its_commit):
-            self.trace.end(line.who)
+        if self.lives(line.who) and not self.modes.get(its_commit):
+            self.end(line.who)
 
     def on_gc(self, line: Line) -> None:
-        self.trace.modes[line.who] = "gc"
+        self.modes[line.who] = "gc"
 
     def on_forget(self, line: Line) -> None:
-        self.trace.modes[line.who] = "forget"
+        self.modes[line.who] = "forget"
 
     def on_recover(self, line: Line) -> None:
-        self.trace.modes[line.who] = "recover"
+        self.modes[line.who] = "recover"
 
     def on_refuses(self, line: Line) -> None:
-        self._refused = set(self.trace.view.known(line.more["attempts"]))
+        self._refused = set(self.view.known(line.more["attempts"]))
 
     def begin_to_refuse(self) -> None:
         """Let the server refuse rows from now on, if it is to."""
         if self._refused:
-            self.trace.add("refuses", **{"as": self._refused})
+            self.add("refuses", **{"as": self._refused})
             self._refused, self._refuses = set(), True
 
     def on_accepts(self, _: Line) -> None:
         if self._refuses:
-            self.trace.add("accepts")
+            self.add("accepts")
         self._refuses = False
 
     def on_keeps(self, _: Line) -> None:
-        self.trace.view.keep()
-        self.trace.add("keeps")
+        self.view.keep()
+        self.add("keeps")
 
     def on_loses(self, line: Line) -> None:
         if line.more["lost"] == "suffix":
-            self.trace.view.lose()
-        if self.trace.view.changed(line):
-            self.trace.add("loses")
+            self.view.lose()
+        if self.view.changed(line):
+            self.add("loses")
 
+    # -- requests
 
-class Requests:
-    """Makes lines of requests.
-
-    Args:
-        trace: gets them.
-    """
-
-    def __init__(self, trace: Trace) -> None:
-        self.trace, self.view = trace, trace.view
-        self._staged: set[tuple[str, int]] = set()
-
-    def take(self, line: Line, request: Request) -> None:
+    def request(self, line: Line, request: Request) -> None:
         """One request."""
         if mapping.is_other(line) or mapping.is_of_other(request):
             return
@@ -192,14 +174,14 @@ class Requests:
             self._deliver(line, request)
         elif line.who.startswith("task "):
             self._ask_as_task(line, request)
-        elif self.trace.modes.get(line.who) in ("commit", "recover"):
+        elif self.modes.get(line.who) in ("commit", "recover"):
             self._ask_as_driver(line, request)
         else:
             self._ask_aside(line, request)
 
     def _deliver(self, line: Line, request: Request) -> None:
         if self.view.differs(line) and not self.view.is_own_row(request):
-            self.trace.add("delivers", kinds=set(KINDS[request.name]), again=False)
+            self.add("delivers", kinds=set(KINDS[request.name]), again=False)
 
     # -- tasks
 
@@ -208,44 +190,44 @@ class Requests:
             self._stage(line, request.chunk.task.attempt, request.chunk.seq)
         elif request.name == "discard" and (arrives(line) or is_late(line)):
             for number in self.view.known(request.attempts):
-                self.trace.add("fails", a=number)
+                self.add("fails", a=number)
                 if arrives(line):
-                    self.trace.add("delivers", kinds={"drop"}, again=may_come(line))
+                    self.add("delivers", kinds={"drop"}, again=may_come(line))
 
     def _stage(self, line: Line, attempt: str, seq: int) -> None:
         if (attempt, seq) in self._staged:  # who got no answer sends again
             if arrives(line) and self.view.differs(line):
-                self.trace.add("delivers", kinds={"stage"}, again=True)
+                self.add("delivers", kinds={"stage"}, again=True)
         elif arrives(line) or is_late(line):
             how = {"arrives": arrives(line), "late": may_come(line)}
-            self.trace.add("stages", a=self.view.numbers[attempt], **how)
+            self.add("stages", a=self.view.numbers[attempt], **how)
             if arrives(line):
                 self._staged.add((attempt, seq))
 
     # -- commits
 
     def _ask_as_driver(self, line: Line, request: Request) -> None:
-        d, name = self.trace.place(line.who), request.name
+        d, name = self.place(line.who), request.name
         if name == "discard":
             self._drop(line, request)
         elif name in READING:
             before_a_drop = name == "read" and request.over and request.manifest is None
             if is_heard(line) and not before_a_drop:
-                self.trace.add("reads", d=d, of=_what_is_read(request))
+                self.add("reads", d=d, of=_what_is_read(request))
         elif self.view.is_own_row(request):
             if arrives(line) and is_heard(line):  # the server may refuse it
-                self.trace.add("own row", d=d, kinds={"row"}, k=ordinal(request))
+                self.add("own row", d=d, kinds={"row"}, k=ordinal(request))
         else:
             how = {"arrives": arrives(line), "late": is_late(line), "heard": is_heard(line)}
             asked = {"kinds": set(KINDS[name]), "k": ordinal(request)}
-            self.trace.add("asks", d=d, **how, **asked)
+            self.add("asks", d=d, **how, **asked)
 
     def _drop(self, line: Line, request: Request) -> None:
         about = {"x": mapping.name_of(request.sink), "as": set(self.view.known(request.attempts))}
         if is_late(line) and line.current and about["as"]:
-            self.trace.add("drops", arrives=False, again=True, **about)
+            self.add("drops", arrives=False, again=True, **about)
         if arrives(line) and self.view.changed(line):
-            self.trace.add("drops", arrives=True, again=may_come(line), **about)
+            self.add("drops", arrives=True, again=may_come(line), **about)
 
     # -- aborts and commands
 
@@ -260,7 +242,7 @@ class Requests:
         kind = self._kind(request)
         self._emit(kind, request)
         if arrives(line):
-            self.trace.add("delivers", kinds={kind}, again=may_come(line))
+            self.add("delivers", kinds={kind}, again=may_come(line))
 
     def _kind(self, request: Request) -> str:
         if request.name == "swap" and request.new is not None and not request.new.revision:
@@ -271,12 +253,12 @@ class Requests:
         """What is on its way before it arrives."""
         x = mapping.name_of(request.sink)
         if kind == "cut":
-            self.trace.add("leaves", x=x)
-        elif request.name == "doom" and self.trace.modes.get(request.actor.name) == "forget":
-            self.trace.add("forgets", x=x)
+            self.add("leaves", x=x)
+        elif request.name == "doom" and self.modes.get(request.actor.name) == "forget":
+            self.add("forgets", x=x)
         elif kind == "doom":
             doomed = set(self.view.known(request.attempts))
-            self.trace.add("dooms", x=x, **{"as": doomed})
+            self.add("dooms", x=x, **{"as": doomed})
 
 
 def _what_is_read(request: Request) -> str:
@@ -350,7 +332,7 @@ def _has_decided(line: Line, task: Task) -> bool:
 def lines_of(tape: Sequence[Line], *, converging: bool) -> list[Fields]:
     """The lines, each with what changed in the store (`saw`)."""
     trace = Trace(StoreView(converging))
-    events, requests, tasks = Events(trace), Requests(trace), attempts(tape).values()
+    tasks = attempts(tape).values()
     for at, line in enumerate(tape):
         for one in tasks:
             if one.begins == at and is_known(one.task.sink):
@@ -360,11 +342,11 @@ def lines_of(tape: Sequence[Line], *, converging: bool) -> list[Fields]:
         before = len(trace.lines)
         # The server looks at a row, not at the witness which is sent with it.
         if not (line.request and trace.view.is_witness(line.request)):
-            events.begin_to_refuse()
+            trace.begin_to_refuse()
         if line.request is None:
-            events.take(line)
+            trace.event(line)
         else:
-            requests.take(line, line.request)
+            trace.request(line, line.request)
         told = trace.view.changed(line) if len(trace.lines) > before else {}
         if told:
             trace.lines[-1]["saw"] = told

@@ -61,48 +61,6 @@ def play(path: Path, scope: Scope, memory: MemoryStore) -> Played:
     return Played(walker.steps, walker.parted, walker.left)
 
 
-class Walker:
-    """Goes along a path.
-
-    Args:
-        path: of the model.
-        roles: who play it.
-    """
-
-    def __init__(self, path: Path, roles: Roles) -> None:
-        self.path, self.roles = path, roles
-        self.drivers, self.others = Drivers(roles), Others(roles)
-        self.steps, self.parted, self.left = 0, "", ""
-
-    def through(self) -> None:
-        """Go as far as the core does."""
-        try:
-            for step in self.path:
-                self._take(step)
-                self.steps += 1
-            self.drivers.require_next(self.path[-1]["at"])
-        except Parted as parted:
-            step = self.path[self.steps] if self.steps < len(self.path) else Function(act="ends")
-            told = {name: one for name, one in step.items() if name in TOLD}
-            self.parted = f"step {self.steps + 1}, {tla(told)}: {parted}"
-            of = step["m"]["kind"] if "m" in step else step.get("pc", "")
-            self.left = f"{step['act']} {of}".strip()
-        finally:
-            self.roles.end()
-
-    def _take(self, step: Function) -> None:
-        who = self.drivers if "d" in step else self.others
-        handler: Callable[[Function], None] = getattr(who, f"on_{step['act']}")
-        handler(step)
-        self.roles.network.sent = step["sent"]
-        if "d" in step:
-            self.drivers.require_at(step)
-        seen, shown = self.roles.see(), step["shown"]
-        for name, one in shown.items():
-            if seen[name] != one:
-                raise Parted(f"{name} is {tla(seen[name])}, and not {tla(one)}")
-
-
 THROUGH = frozenset({"failed", "note", "off"})
 """Where a commit is over."""
 COMPARED = WRITES | {"cut", "row"}
@@ -124,30 +82,57 @@ class Life:
     has_listed: bool = False
 
 
-class Drivers:
-    """Plays those who live in a place of the model.
-
-    Args:
-        roles: with whom.
+class Walker:
+    """Goes along a path of the model.
 
     Attributes:
-        lives: by place.
+        lives: those who live in a place of the model.
     """
 
-    def __init__(self, roles: Roles) -> None:
-        self.roles = roles
+    def __init__(self, path: Path, roles: Roles) -> None:
+        self.path, self.roles, self.network = path, roles, roles.network
+        self.view, self.tasks = roles.view, roles.tasks
         self.lives: dict[str, Life] = {}
+        self._kept: dict[str, Any] = {}
+        self.steps, self.parted, self.left = 0, "", ""
+
+    def through(self) -> None:
+        """Go as far as the core does."""
+        try:
+            for step in self.path:
+                self._take(step)
+                self.steps += 1
+            self.require_next(self.path[-1]["at"])
+        except Parted as parted:
+            step = self.path[self.steps] if self.steps < len(self.path) else Function(act="ends")
+            told = {name: one for name, one in step.items() if name in TOLD}
+            self.parted = f"step {self.steps + 1}, {tla(told)}: {parted}"
+            of = step["m"]["kind"] if "m" in step else step.get("pc", "")
+            self.left = f"{step['act']} {of}".strip()
+        finally:
+            self.roles.end()
+
+    def _take(self, step: Function) -> None:
+        handler: Callable[[Function], None] = getattr(self, f"on_{step['act']}")
+        handler(step)
+        self.network.sent = step["sent"]
+        if "d" in step:
+            self.require_at(step)
+        seen, shown = self.roles.see(), step["shown"]
+        for name, one in shown.items():
+            if seen[name] != one:
+                raise Parted(f"{name} is {tla(seen[name])}, and not {tla(one)}")
+
+    # -- drivers
 
     def on_starts(self, step: Function) -> None:
-        """A run begins an epoch."""
-        run = Run(self.roles.query(step["q"]), f"run{len(self.roles.view.runs)}")
-        self.roles.view.number(run.run_id)
+        run = Run(self.roles.query(step["q"]), f"run{len(self.view.runs)}")
+        self.view.number(run.run_id)
         self.lives[step["d"]] = Life(run, step["e"])
 
     def on_commits(self, step: Function) -> None:
-        """Its commit begins, with the receipts of these attempts."""
         life = self.lives[step["d"]]
-        receipts = [self.roles.tasks[a - 1].receipt() for a in step["as"]]
+        receipts = [self.tasks[a - 1].receipt() for a in step["as"]]
         offsets = [self._offsets(life, epoch) for epoch in (life.epoch, life.epoch - 1)]
         life.actor = self.roles.actor(
             f"commit {step['d']}",
@@ -159,31 +144,29 @@ class Drivers:
         return None if plan is None else f"plan {plan}"
 
     def on_looks(self, step: Function) -> None:
-        """It reads."""
         actor = self._actor_of(step)
         own = self.lives[step["d"]].run.query.name
         if step["pc"] == "neighbours":
             self._look_at_neighbours(self.lives[step["d"]], actor)
             return
-        self.roles.network.until(actor, lambda one: is_read(one, step, own))
-        actor.go(self.roles.network.perform)
+        self.network.until(actor, lambda one: is_read(one, step, own))
+        actor.go(self.network.perform)
         if step["pc"] == "look" and actor.pending is not None and actor.pending.name == "read":
-            actor.go(self.roles.network.perform)  # where a chunk is missing, it asks why
+            actor.go(self.network.perform)  # where a chunk is missing, it asks why
 
     def _look_at_neighbours(self, life: Life, actor: ScriptedActor) -> None:
         """All that it reads of others is one step; listings have caught up."""
         self.roles.subject.settle()
         if not life.has_listed:
-            self.roles.network.until(actor, lambda one: one.name == "unfinished")
+            self.network.until(actor, lambda one: one.name == "unfinished")
         life.has_listed = True
         while actor.pending is not None and is_of_neighbours(actor.pending, life.run.query.name):
-            actor.go(self.roles.network.perform)
+            actor.go(self.network.perform)
 
     def on_asks(self, step: Function) -> None:
-        """It sends a request."""
         actor, message = self._actor_of(step), step["m"]
-        network, late = self.roles.network, message if step["late"] else None
-        request = network.until(actor, lambda one: is_asked(one, message, self.roles.view))
+        network, late = self.network, message if step["late"] else None
+        request = network.until(actor, lambda one: is_asked(one, message, self.view))
         fate = network.fate(arrives=step["arrives"], heard=step["heard"], late=late)
         changed = network.changes(actor, fate)
         if message["kind"] in COMPARED and changed != (step["arrives"] and step["does"]):
@@ -199,7 +182,6 @@ class Drivers:
         return actor
 
     def on_notes(self, step: Function) -> None:
-        """Spark notes its epoch."""
         life = self.lives[step["d"]]
         if step["at"][step["d"]]["pc"] == "off":
             del self.lives[step["d"]]
@@ -207,57 +189,45 @@ class Drivers:
             self.lives[step["d"]] = Life(life.run, life.epoch + 1)
 
     def on_dies(self, step: Function) -> None:
-        """It dies."""
         actor = self.lives.pop(step["d"]).actor
         if actor is not None:
             actor.die()
 
     def require_at(self, step: Function) -> None:
-        """See that a driver is where the model has it: through with its commit, and why.
-
-        Raises:
-            Parted: it is not.
-        """
+        """See that a driver is where the model has it: through with its commit, and why."""
         at, life = step["at"][step["d"]], self.lives.get(step["d"])
         actor = life.actor if life is not None else None
         if actor is None or at["pc"] not in THROUGH:
             return
         if at["pc"] == "off":
             del self.lives[step["d"]]
-        self.roles.network.close(actor)
+        self.network.close(actor)
         if _why(actor.error) != at["why"]:
             raise Parted(f"the core ends with {actor.error!r}, and not with {at['why']!r}")
 
     def require_next(self, at: Function) -> None:
-        """See that those who live ask next for what the model says, once a path ends.
-
-        Raises:
-            Parted: one does not.
-        """
+        """See that those who live ask next for what the model says, once a path ends."""
         for d, life in self.lives.items():
             if life.actor is not None and at[d]["pc"] not in THROUGH:
                 wanted = partial(is_next, at=at[d], own=life.run.query.name)
-                self.roles.network.until(life.actor, wanted)
+                self.network.until(life.actor, wanted)
 
     def on_task(self, step: Function) -> None:
-        """A task begins, and looks whether its epoch is decided."""
         life = self.lives[step["d"]]
         self.roles.plans.setdefault(
-            (life.run.query.id, life.epoch), self.roles.view.runs[life.run.run_id]
+            (life.run.query.id, life.epoch), self.view.runs[life.run.run_id]
         )
         task = life.run.task(life.epoch, step["p"] - 1)
-        self.roles.view.numbers[task.attempt] = len(self.roles.view.numbers) + 1
-        staging = Staging(task, step["size"], self.roles.stage, self.roles.view.converging)
-        self.roles.tasks.append(staging)
-        self.roles.network.until(staging.actor, lambda one: one.name == "read")
-        staging.actor.go(self.roles.network.perform)
+        self.view.numbers[task.attempt] = len(self.view.numbers) + 1
+        staging = Staging(task, step["size"], self.roles.stage, self.view.converging)
+        self.tasks.append(staging)
+        self.network.until(staging.actor, lambda one: one.name == "read")
+        staging.actor.go(self.network.perform)
 
     def on_recovers(self, step: Function) -> None:
-        """One finishes an epoch."""
         self._recover(step, accept_loss=False)
 
     def on_accepts(self, step: Function) -> None:
-        """One leaves the rest of an epoch out, of which chunks are gone."""
         self._recover(step, accept_loss=True)
 
     def _recover(self, step: Function, *, accept_loss: bool) -> None:
@@ -266,49 +236,27 @@ class Drivers:
             "operator", lambda one: admin_of(one).recover(sink, accept_loss=accept_loss)
         )
         self.lives[step["d"]] = Life(Run(self.roles.query("a"), ""), 0, actor)
-        self.roles.network.until(actor, lambda one: one.name == "read")
-        actor.go(self.roles.network.perform)
-
-
-def _why(error: Exception | None) -> str:
-    """What the model calls it: what stopped a batch that is left unfinished is its cause."""
-    cause = error.__cause__ if isinstance(error, BatchUnfinished) else error
-    name = "" if cause is None else type(cause).__name__
-    return WHYS.get(name, name)
-
-
-class Others:
-    """Plays all but drivers.
-
-    Args:
-        roles: with whom.
-    """
-
-    def __init__(self, roles: Roles) -> None:
-        self.roles = roles
-        self._kept: dict[str, Any] = {}
+        self.network.until(actor, lambda one: one.name == "read")
+        actor.go(self.network.perform)
 
     # -- tasks
 
     def on_stages(self, step: Function) -> None:
-        """It stages a chunk."""
-        staging = self.roles.tasks[step["a"] - 1]
-        request = self.roles.network.until(staging.actor, lambda one: one.name == "stage")
+        staging = self.tasks[step["a"] - 1]
+        request = self.network.until(staging.actor, lambda one: one.name == "stage")
         message = Function(kind="stage", c=(step["a"], request.chunk.seq + 1))  # type: ignore[union-attr]
         late, arrives = message if step["late"] else None, step["arrives"]
-        staging.actor.go(self.roles.network.fate(arrives=arrives, heard=arrives, late=late))
+        staging.actor.go(self.network.fate(arrives=arrives, heard=arrives, late=late))
 
     def on_fails(self, step: Function) -> None:
-        """It fails, and drops what it has staged."""
-        staging = self.roles.tasks[step["a"] - 1]
+        staging = self.tasks[step["a"] - 1]
         staging.fail()
-        self.roles.network.emit(staging.actor, "discard", step["sent"])
+        self.network.emit(staging.actor, "discard", step["sent"])
 
     # -- aborts and commands
 
     def on_dooms(self, step: Function) -> None:
-        """Spark aborts an epoch with one attempt."""
-        staging = self.roles.tasks[step["a"] - 1]
+        staging = self.tasks[step["a"] - 1]
         run, task = (
             Run(self.roles.query(NAMES[staging.task.query_id]), staging.task.run_id),
             staging.task,
@@ -317,12 +265,11 @@ class Others:
         actor = self.roles.actor(
             "abort", lambda one: self.roles.through(run, one).abort(task.epoch, receipts)
         )
-        self.roles.network.emit(actor, "doom", step["sent"])
+        self.network.emit(actor, "doom", step["sent"])
 
     def on_leaves(self, step: Function) -> None:
-        """Who has aborted takes an undecided ledger away."""
-        pending = [one["drop"] for one in self.roles.network.sent if one["kind"] == "drop"]
-        dropping = {self.roles.tasks[a - 1].task.attempt for drop in pending for a in drop}
+        pending = [one["drop"] for one in self.network.sent if one["kind"] == "drop"]
+        dropping = {self.tasks[a - 1].task.attempt for drop in pending for a in drop}
         run = Run(self.roles.query(step["x"] if step["x"] != "s" else "a"), "")
         ledger = self.roles.subject.ledger(run.query.name)
         run.query.id = ledger.owner.query_id
@@ -331,12 +278,11 @@ class Others:
             "abort",
             lambda one: self.roles.through(run, one).committer()._leave(run.driver(0), dropped),
         )
-        self.roles.network.emit(actor, "swap", step["sent"])
+        self.network.emit(actor, "swap", step["sent"])
 
     def on_sweeps(self, step: Function) -> None:
-        """Who has committed drops leftovers."""
         run = Run(self.roles.query("a"), "")
-        receipts = [self.roles.tasks[a - 1].claimed() for a in step["as"]]
+        receipts = [self.tasks[a - 1].claimed() for a in step["as"]]
 
         def clean(actor: ScriptedActor) -> None:
             committer = self.roles.through(run, actor).committer()
@@ -345,47 +291,41 @@ class Others:
 
         actor = self.roles.actor("commit", clean)
         if step["late"]:
-            self.roles.network.emit(actor, "discard", step["sent"])
+            self.network.emit(actor, "discard", step["sent"])
         else:
-            self.roles.network.until(actor, lambda one: one.name == "discard")
-            actor.go(self.roles.network.perform)
+            self.network.until(actor, lambda one: one.name == "discard")
+            actor.go(self.network.perform)
 
     def on_forgets(self, step: Function) -> None:
-        """An operator forgets a sink."""
         self.roles.subject.settle()
         actor = self.roles.actor(
             "operator", lambda one: admin_of(one).forget(self.roles.sink(step["x"]))
         )
-        self.roles.network.emit(actor, "doom", step["sent"])
+        self.network.emit(actor, "doom", step["sent"])
 
     # -- what comes from outside
 
     def on_delivers(self, step: Function) -> None:
-        """A request arrives late."""
-        network, message = self.roles.network, step["m"]
+        network, message = self.network, step["m"]
         if step["again"] and not step["does"]:
             network.repeat(message, step["sent"])
         else:
             network.deliver(message, again=step["again"], sent=step["sent"])
 
     def on_refuses(self, step: Function) -> None:
-        """From now on the server refuses the rows of these attempts."""
-        self.roles.network.refused = {self.roles.tasks[a - 1].task.attempt for a in step["as"]}
+        self.network.refused = {self.tasks[a - 1].task.attempt for a in step["as"]}
 
     def on_calms(self, _: Function) -> None:
-        """It refuses nothing more."""
-        self.roles.network.refused = set()
+        self.network.refused = set()
 
     def on_keeps(self, _: Function) -> None:
-        """This state may come back."""
         self._kept = self.roles.stage.memory.snapshot()
-        self.roles.view.keep()
+        self.view.keep()
 
     def on_loses(self, _: Function) -> None:
-        """Some of it does."""
         lost = self.roles.values["Loss"]
         if lost == "suffix":
-            self.roles.view.lose()
+            self.view.lose()
         memory, kept = self.roles.stage.memory, self._kept
         if lost == "ledger":
             claims = {name: one for name, one in memory.records.items() if is_claim(name)}
@@ -395,10 +335,16 @@ class Others:
             memory.restore(kept if lost == "suffix" else {"log": kept["log"]})
 
     def on_restores(self, step: Function) -> None:
-        """A checkpoint goes back."""
         q = IDS[step["q"]]
         self.roles.plans = {
             key: plan
             for key, plan in self.roles.plans.items()
             if key[0] != q or key[1] <= step["e"]
         }
+
+
+def _why(error: Exception | None) -> str:
+    """What the model calls it: what stopped a batch that is left unfinished is its cause."""
+    cause = error.__cause__ if isinstance(error, BatchUnfinished) else error
+    name = "" if cause is None else type(cause).__name__
+    return WHYS.get(name, name)

@@ -15,11 +15,7 @@ CONNECTOR_J = "com.mysql:mysql-connector-j:9.7.0"
 
 
 def sink(url: str, table: str, env: Mapping[str, str]) -> BatchSink:
-    """Describe it to the kit, with a table that is made for it.
-
-    Raises:
-        UnavailableError: Maven can't bring Connector/J.
-    """
+    """Describe it to the kit, with a table that is made for it."""
     with mysql.connect(url) as client, client.cursor() as cursor:
         cursor.execute(f"CREATE TABLE {table} (id VARCHAR(100), n BIGINT)")
     return BatchSink(

@@ -51,11 +51,7 @@ class Topic:
 
 
 def source(address: str, env: Mapping[str, str]) -> StreamingSource:
-    """Describe it to the kit.
-
-    Raises:
-        UnavailableError: Maven can't bring what Spark needs for Kafka.
-    """
+    """Describe it to the kit."""
     topic = Topic(address)
     return StreamingSource(
         name="Spark's source for Kafka",

@@ -44,11 +44,7 @@ def kept(name: str, make: Callable[[Path], Path]) -> Path:
 
 
 def jar(artifact: str) -> Path:
-    """The jar with these coordinates (`group:name:version`).
-
-    Raises:
-        UnavailableError: there is no Maven here, or it can't load the jar.
-    """
+    """The jar with these coordinates (`group:name:version`)."""
     return kept(f"{_name(artifact)}.jar", lambda scratch: loaded(artifact, scratch))
 
 
@@ -58,9 +54,6 @@ def jars(*artifacts: str, whole: bool = True) -> list[Path]:
     Args:
         artifacts: their coordinates.
         whole: whether all that they depend on comes too.
-
-    Raises:
-        UnavailableError: there is no Maven here, or it can't load them.
     """
 
     def copy_all(scratch: Path) -> Path:
@@ -89,11 +82,7 @@ def unpacked(artifact: str, folder: str, programs: tuple[str, ...]) -> Path:
 
 
 def loaded(artifact: str, scratch: Path, *, keep: bool = True) -> Path:
-    """The file of an artifact, in a scratch folder; with `keep` Maven has a copy for others, too.
-
-    Raises:
-        UnavailableError: there is no Maven here, or it can't load the file.
-    """
+    """The file of an artifact, in a scratch folder; `keep`: Maven has a copy for others, too."""
     given = [f"-Dartifact={artifact}", f"-DoutputDirectory={scratch / 'loaded'}"]
     own = [] if keep else [f"-Dmaven.repo.local={scratch / 'repository'}"]
     _maven([COPY, *given, *own], scratch)
@@ -113,11 +102,7 @@ def _maven(arguments: list[str], folder: Path) -> None:
 
 
 def tree(name: str, package: str, debian: str = "sid") -> Path:
-    """The smallest Debian, of that release, that has a package; `debootstrap` makes it.
-
-    Raises:
-        UnavailableError: it is not there and can't be made here.
-    """
+    """The smallest Debian, of that release, that has a package; `debootstrap` makes it."""
 
     def bootstrap(scratch: Path) -> Path:
         made = _run([*as_root, *command, str(scratch / "tree")])

@@ -142,9 +142,6 @@ def java_for(version: str, also: Sequence[str] = ()) -> Path:
     Args:
         version: the release.
         also: packages that are missing, too.
-
-    Raises:
-        UnavailableError: there is none.
     """
     oldest = 21 if int(version.partition(".")[0]) >= 9 else 17
     whole = ["--add-modules=jdk.jlink"] if oldest >= 21 else []
@@ -291,11 +288,7 @@ ELASTICSEARCH = Finder(
 
 
 def private_tree(version: str | None = None) -> Tree:
-    """What private nodes run: this release, or the one that was asked for.
-
-    Raises:
-        NoServerError: it is not there and can't be brought.
-    """
+    """What private nodes run: this release, or the one that was asked for."""
     if version is None:
         return ELASTICSEARCH.program()
     return first_that_works("elasticsearch", {"tree": partial(find_tree, version)})[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -78,10 +77,6 @@ class KafkaProcess(ServerProcess):
 
     def command(self) -> list[str]:
         return self._java("kafka.Kafka", str(self._settings))
-
-    def answers(self) -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex((HOST, self.port)) == 0
 
     def close(self) -> None:
         super().close()

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import socket
 import subprocess
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 from zlib import crc32
 
 from integration.support.servers.cache import kept, tree, unpacked
 from integration.support.servers.finder import Finder, UnavailableError, installing
-from integration.support.servers.process import HOST, ServerProcess
+from integration.support.servers.process import HOST, Binary, ServerProcess
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,23 +58,6 @@ def version_at(url: str) -> str:
     with connect(url, connect_timeout=5) as client, client.cursor() as cursor:
         cursor.execute("SELECT VERSION()")
         return str(cursor.fetchone()[0])
-
-
-@dataclass(frozen=True)
-class Binary:
-    """A server that this machine can run: its command, and what makes it a data directory."""
-
-    how: str
-    command: tuple[str, ...]
-    install: tuple[str, ...]
-
-    @property
-    def version(self) -> str:
-        told = subprocess.run(
-            [*self.command, "--version"], capture_output=True, text=True, check=True
-        )
-        found = re.search(r"Ver (\S+)", told.stdout)
-        return found[1] if found else "unknown version"
 
 
 PACKAGES = {"mariadbd": installing("mariadb-server")}

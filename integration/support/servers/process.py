@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,6 +60,22 @@ def tidy_when_terminated() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
+@dataclass(frozen=True)
+class Binary:
+    """A server that this machine can run: its command, and what makes it a data directory."""
+
+    how: str
+    command: tuple[str, ...]
+    install: tuple[str, ...] = ()
+
+    @property
+    def version(self) -> str:
+        asked = [*self.command, "--version"]
+        told = subprocess.run(asked, capture_output=True, text=True, check=True)
+        found = re.search(r"(?:v=|Ver )(\S+)", told.stdout)
+        return found[1] if found else "unknown version"
+
+
 class Lifeline:
     """Kills a process once this one is gone, whatever ended it.
 
@@ -100,9 +118,10 @@ class ServerProcess(ABC):
     def command(self) -> list[str]:
         """Give the command that runs the server in the foreground."""
 
-    @abstractmethod
     def answers(self) -> bool:
-        """Say whether the server is ready to serve."""
+        """Say whether the server is ready to serve: it listens, if a subclass knows no better."""
+        with socket.socket() as probe:
+            return probe.connect_ex((HOST, self.port)) == 0
 
     @property
     def port(self) -> int:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import re
 import shutil
 import socket
-import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from integration.support.servers.cache import tree
 from integration.support.servers.finder import Finder, UnavailableError, installing
-from integration.support.servers.process import HOST, ServerProcess
+from integration.support.servers.process import HOST, Binary, ServerProcess
 
 if TYPE_CHECKING:
     from redis import Redis
@@ -52,21 +49,6 @@ def require_followable(url: str) -> None:
     """Skip a test of streams that are followed where the server does not tell what they had."""
     if int(version_at(url).partition(".")[0]) < 7:
         pytest.skip("streams are followed on Redis 7.0 or newer, or Valkey")
-
-
-@dataclass(frozen=True)
-class Binary:
-    """A redis-server that this machine can run."""
-
-    how: str
-    command: tuple[str, ...]
-
-    @property
-    def version(self) -> str:
-        asked = [*self.command, "--version"]
-        told = subprocess.run(asked, capture_output=True, text=True, check=True)
-        found = re.search(r"v=(\S+)", told.stdout)
-        return found[1] if found else "unknown version"
 
 
 def native_binary() -> Binary:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,20 +27,12 @@ PARTS = ("s3", "s3-transfer-manager", "sts", "apache-client", "netty-nio-client"
 
 
 def s3a_jars() -> list[Path]:
-    """What `spark.jars` needs for `s3a://`, beside the Hadoop of PySpark 4.3.
-
-    Raises:
-        NoServerError: Maven can't bring them.
-    """
+    """What `spark.jars` needs for `s3a://`, beside the Hadoop of PySpark 4.3."""
     return first_that_works("s3a", {"maven": _jars})[0]
 
 
 def moto() -> S3Process:
-    """A server that is not started yet.
-
-    Raises:
-        NoServerError: it is not installed.
-    """
+    """A server that is not started yet."""
     return first_that_works("s3", {"moto": S3Process})[0]
 
 
@@ -67,10 +58,6 @@ class S3Process(ServerProcess):
 
     def command(self) -> list[str]:
         return [str(self._program), "-H", HOST, "-p", str(self.port)]
-
-    def answers(self) -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex((HOST, self.port)) == 0
 
     def files(self) -> FileSystem:
         """The server as a file system, with its bucket."""

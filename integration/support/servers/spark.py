@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import sys
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -151,10 +150,6 @@ class ConnectServer(ServerProcess):
         settings = [f"--conf={key}={value}" for key, value in self._conf().items()]
         jars = ["--jars", ",".join(map(str, self._jars))] if self._jars else []
         return ["env", *given, str(SUBMIT), "--class", SERVER, *settings, *jars]
-
-    def answers(self) -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex((HOST, self.port)) == 0
 
     def _conf(self) -> dict[str, str]:
         return {

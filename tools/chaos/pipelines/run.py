@@ -6,7 +6,6 @@ import json
 import random
 import time
 import traceback
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
@@ -14,11 +13,11 @@ from pathlib import Path
 
 import psutil
 import pyspark
-from tools.chaos.drivers import ChaosDriver, ChaosSpark, Mode
+from tools.chaos.drivers import Broken, ChaosSpark, DriverKeeper, NotReached
 from tools.chaos.pipelines.stores import Stores
-from tools.chaos.query import Job
+from tools.chaos.query import Query
 from tools.chaos.target import has
-from tools.chaos.world import SAME_END, Broken, NotReached, fresh, last
+from tools.chaos.world import fresh
 
 from sparkonce import __version__
 
@@ -45,6 +44,17 @@ FEED, PATIENCE = 300, 240.0
 Tell = Callable[[str], None]
 
 
+class PipelinesDriver(DriverKeeper):
+    """Has the queries of all pipelines run."""
+
+    def __init__(self, stores: Stores, home: Path, spark: ChaosSpark) -> None:
+        super().__init__(home, spark, PIPELINES)
+        self._stores = stores
+
+    def _queries(self) -> Mapping[str, Query]:
+        return self._stores.queries(self.home / "checkpoints")
+
+
 class PipelinesRun:
     """A run over all pipelines.
 
@@ -59,19 +69,16 @@ class PipelinesRun:
     def __init__(self, home: Path, *, rows: int, kills: int, seed: int, tell: Tell) -> None:
         self.home, self.rows, self.kills, self.seed, self.tell = home, rows, kills, seed, tell
         self.chance, self.began = random.Random(seed), time.monotonic()
-        self.driver: ChaosDriver | None = None
-        self.started: list[ChaosDriver] = []
-        self.orphans: list[ChaosDriver] = []
-        self.same_end = (0, {"": 0})
 
     def __call__(self) -> PipelinesResult:
         fresh(self.home)
         with ExitStack() as stack:
             self.stores = Stores(stack, self.seed)
             self.stores.prepare()
-            self.spark = ChaosSpark(self.home / "spark")
-            stack.callback(self.spark.close)
-            stack.callback(self._end_all)
+            spark = ChaosSpark(self.home / "spark")
+            stack.callback(spark.close)
+            self.drivers = PipelinesDriver(self.stores, self.home, spark)
+            stack.callback(self.drivers.close)
             versions = {"sparkonce": __version__, "pyspark": pyspark.__version__}
             self.result = PipelinesResult(
                 self.seed, self.kills, self.rows, versions | self.stores.versions()
@@ -111,13 +118,15 @@ class PipelinesRun:
             began = time.monotonic()
             seen = self._strike(fault)
             at, took = began - self.began, time.monotonic() - began
-            self.result.struck.append(PipelineFault(fault, at, took, seen, self._epochs()))
-            epochs = ", ".join(f"{name} {epoch}" for name, epoch in self._epochs().items())
+            self.result.struck.append(PipelineFault(fault, at, took, seen, self.drivers.epochs()))
+            epochs = ", ".join(f"{name} {epoch}" for name, epoch in self.drivers.epochs().items())
             self._say(f"{number}/{len(faults)} {fault}{seen and f': {seen}'} ({epochs})")
 
     def _strike(self, fault: str) -> str:
         if fault in (DRIVER, TREE):
-            return self._kill_driver(tree=fault == TREE)
+            self.drivers.supervise()
+            self.drivers.kill(tree=fault == TREE)
+            return ""
         if fault == WORKER:
             return self._kill_worker()
         if fault == FAILOVER:
@@ -127,20 +136,11 @@ class PipelinesRun:
                 return self._kill_server(name)
         return self._fail_network(*fault.split(" at ", 1))
 
-    def _kill_driver(self, *, tree: bool) -> str:
-        if self.driver and self.driver.alive:
-            if tree:
-                self.driver.session.close()
-            else:  # its workers live on, until the next but one is started
-                self.driver.session.kill_group()
-                self.orphans.append(self.driver)
-        self.driver = None
-        return ""
-
     def _kill_worker(self) -> str:
-        if self.driver is None or not self.driver.alive:
+        driver = self.drivers.driver
+        if driver is None or not driver.alive:
             return "the driver had ended"
-        inside = psutil.Process(self.driver.session.process.pid).children(recursive=True)
+        inside = psutil.Process(driver.session.process.pid).children(recursive=True)
         workers = [one for one in inside if one.is_running() and "pyspark.daemon" in _said(one)]
         if not workers:
             return "there was none"
@@ -166,56 +166,22 @@ class PipelinesRun:
         proxy.restore()
         return "" if proxy.cuts > before else "it did not come"
 
-    # -- the driver
-
-    def _supervise(self) -> None:
-        """Start the driver again if it has ended, as whoever runs a query does."""
-        if self.driver and not self.driver.alive:
-            self._note_end(self.driver)
-            self.driver.session.close()
-            self.driver = None
-        if self.driver is None:
-            while len(self.orphans) > 1:
-                self.orphans.pop(0).session.close()
-            home = self.home / f"driver-{len(self.started) + 1:03d}"
-            self.driver = ChaosDriver(home, self._job(), self.spark.env, Mode())
-            self.started.append(self.driver)
-
-    def _note_end(self, driver: ChaosDriver) -> None:
-        often, epochs = self.same_end
-        now = self._epochs()
-        self.same_end = (often + 1 if now == epochs else 1, now)
-        name, text = driver.end()
-        self.result.ends[name] = self.result.ends.get(name, 0) + 1
-        if self.same_end[0] >= SAME_END:
-            raise Broken(f"{SAME_END} drivers ended with nothing committed: {name}: {text}")
-
-    def _job(self) -> Job:
-        queries = self.stores.queries(self.home / "checkpoints")
-        return Job(queries, self.spark.settings(Mode()))
-
     def _go_on_for(self, seconds: float) -> None:
         limit = time.monotonic() + seconds
         while time.monotonic() < limit:
-            self._supervise()
+            self.drivers.supervise()
             time.sleep(0.05)
 
     def _advance(self) -> None:
         """Wait until every query has committed an epoch more."""
-        before, limit = self._epochs(), time.monotonic() + PATIENCE
-        while not all(self._epochs()[name] > epoch for name, epoch in before.items()):
+        before, limit = self.drivers.epochs(), time.monotonic() + PATIENCE
+        while not all(self.drivers.epochs()[name] > epoch for name, epoch in before.items()):
             if time.monotonic() > limit:
-                raise Broken(f"a query did not get on within {PATIENCE:.0f} s: {self._epochs()}")
+                raise Broken(
+                    f"a query did not get on within {PATIENCE:.0f} s: {self.drivers.epochs()}"
+                )
             self.stores.write(FEED // 3)
             self._go_on_for(1.0)
-
-    def _epochs(self) -> dict[str, int]:
-        home = self.home / "checkpoints"
-        return {name: last(home / name / "commits") for name in PIPELINES}
-
-    def _end_all(self) -> None:
-        for one in (*self.orphans, *([self.driver] if self.driver else [])):
-            one.session.close()
 
     # -- the end
 
@@ -229,14 +195,15 @@ class PipelinesRun:
             apart = self.stores.differences()
         self._go_on_for(5.0)  # in which nothing may change any more
         apart = self.stores.differences()
-        self.result.rows, self.result.epochs = self.stores.count(), self._epochs()
+        self.result.rows, self.result.epochs = self.stores.count(), self.drivers.epochs()
         self.result.lost = {name: lost for name, (lost, _) in apart.items()}
         self.result.doubled = {name: more for name, (_, more) in apart.items()}
+        self.drivers.close()
 
     def _judge(self) -> None:
-        self.result.drivers, self.result.seconds = len(self.started), time.monotonic() - self.began
-        alarms = Counter(alarm for one in self.started for alarm in one.alarms())
-        self.result.alarms = [f"{name}, {often} times" for name, often in alarms.items()]
+        result, drivers = self.result, self.drivers
+        result.drivers, result.seconds = drivers.drivers, time.monotonic() - self.began
+        result.ends, result.alarms = drivers.ends(), drivers.alarms()
 
     def _say(self, what: str) -> None:
         passed = time.monotonic() - self.began
@@ -282,7 +249,7 @@ class PipelinesResult:
     lost: Mapping[str, int] = field(default_factory=dict)
     doubled: Mapping[str, int] = field(default_factory=dict)
     epochs: Mapping[str, int] = field(default_factory=dict)
-    ends: dict[str, int] = field(default_factory=dict)
+    ends: Mapping[str, int] = field(default_factory=dict)
     alarms: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     rows: int = 0
