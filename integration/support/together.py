@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from integration.support.servers.elasticsearch import ELASTICSEARCH
-from integration.support.servers.finder import NO_SERVER, NoServerError, Registry, ask
+from integration.support.servers.finder import NO_SERVER, Registry, ask
 from integration.support.servers.mysql import SERVERS as MYSQLS
-from integration.support.servers.redis import REDIS, describe_private
+from integration.support.servers.redis import REDIS
 
 from sparkonce.tck.on_spark import SparkContract
 
@@ -32,11 +32,6 @@ class ServerKeeper:
     def pytest_configure_node(self, node: Any) -> None:
         node.workerinput["registry"] = self.registry.address
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        for finder in SHARED.values():
-            for line in finder.found():
-                terminalreporter.write_line(line)
-
 
 def pytest_configure(config: pytest.Config) -> None:
     for finder in (REDIS, *SHARED.values()):
@@ -50,25 +45,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(keeper.registry.close)
 
 
-def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
-    """Tell, before the first test, which servers the collected tests will run against.
-
-    Not `pytest_report_header`: that comes before collection, so it would start a server for
-    `pytest -k some_unit_test`, and is not even called for `pytest .`.
-    """
-    if config.option.collectonly or hasattr(config, "workerinput"):
-        return []
-    wanted = {name for item in items for name in getattr(item, "fixturenames", ())}
-    verbose = config.get_verbosity() > 0
-    shared = REDIS.describe(fully=verbose) if "redis_server" in wanted else []
-    private = [_private_line()] if "private_redis" in wanted else []
-    search = ELASTICSEARCH.describe(fully=verbose) if "elasticsearch_server" in wanted else []
-    return shared + private + _mysql_lines(items, fully=verbose) + search
-
-
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Tell in the last lines what was left out, and what would bring it."""
+    """Tell in the last lines which servers there were, what was left out, what would bring it."""
+    for finder in (REDIS, *SHARED.values()):
+        if finder.found:
+            terminalreporter.write_line(str(finder.found))
     skips = terminalreporter.stats.get("skipped", [])
     absent: dict[str, list[str]] = defaultdict(list)
     for skip in skips:
@@ -126,19 +108,3 @@ def _room(item: pytest.Item) -> str | None:
     if "mysql_name" in fixtures:
         return str(item.callspec.params["mysql_name"])
     return "elasticsearch" if fixtures & {"elasticsearch_server", "private_elasticsearch"} else None
-
-
-def _mysql_lines(items: list[pytest.Item], *, fully: bool) -> list[str]:
-    shared = {
-        item.callspec.params["mysql_name"]
-        for item in items
-        if "mysql_server" in getattr(item, "fixturenames", ())
-    }
-    return [line for name in sorted(shared) for line in MYSQLS[name].describe(fully=fully)]
-
-
-def _private_line() -> str:
-    try:
-        return describe_private()
-    except NoServerError as absent:
-        return f"redis, private: none ({absent.listed})"

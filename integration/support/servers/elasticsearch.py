@@ -291,4 +291,4 @@ def private_tree(version: str | None = None) -> Tree:
     """What private nodes run: this release, or the one that was asked for."""
     if version is None:
         return ELASTICSEARCH.program()
-    return first_that_works("elasticsearch", {"tree": partial(find_tree, version)})[0]
+    return first_that_works("elasticsearch", {"tree": partial(find_tree, version)})

@@ -98,16 +98,14 @@ def reason(error: Exception) -> str:
     return first_line if foreseen else f"{type(error).__name__}: {first_line}"
 
 
-def first_that_works(
-    name: str, ways: Mapping[str, Callable[[], T]], asked: str | None = None
-) -> tuple[T, Mapping[str, str]]:
-    """Try the ways in their order, or only the one asked for; also give what failed, and why."""
+def first_that_works(name: str, ways: Mapping[str, Callable[[], T]], asked: str | None = None) -> T:
+    """Try the ways in their order, or only the one asked for."""
     reasons, cure = dict[str, str](), ""
     if asked and asked not in ways:
         raise pytest.UsageError(f"no way {asked!r} to get {name}: choose of {', '.join(ways)}")
     for way in [asked] if asked else ways:
         try:
-            return ways[way](), reasons
+            return ways[way]()
         except Exception as error:  # whatever a way dies of, the next one may still answer
             reasons[way] = reason(error)
             cure = getattr(error, "cure", "") or cure
@@ -138,7 +136,6 @@ class Finder(Generic[P]):
     elsewhere: Callable[[], Server | Exception] | None = field(default=None, init=False)
     _running: ExitStack = field(default_factory=ExitStack, init=False)
     _found: Server | Exception | None = field(default=None, init=False)
-    _failed: Mapping[str, str] = field(default_factory=dict, init=False)
 
     @property
     def setting(self) -> str:
@@ -152,7 +149,7 @@ class Finder(Generic[P]):
     def program(self) -> P:
         """What private servers run: the first program there is, or the one asked for."""
         asked = self.asked if self.asked in self.programs else None
-        return first_that_works(self.name, self._allowed(), asked)[0]
+        return first_that_works(self.name, self._allowed(), asked)
 
     def find(self) -> Server:
         if self._found is None:
@@ -161,18 +158,10 @@ class Finder(Generic[P]):
             raise self._found
         return self._found
 
-    def describe(self, *, fully: bool = False) -> list[str]:
-        """Say what was found, and fully: why not an earlier way; for the head of the report."""
-        try:
-            found = str(self.find())
-        except NoServerError as absent:
-            return [f"{self.name}: none ({absent.listed})"]
-        whys = [f"  not by {way}: {why}" for way, why in self._failed.items()]
-        return [found, *whys] if fully else [found]
-
-    def found(self) -> list[str]:
+    @property
+    def found(self) -> Server | None:
         """The server, if there is one by now."""
-        return [str(self._found)] if isinstance(self._found, Server) else []
+        return self._found if isinstance(self._found, Server) else None
 
     def close(self) -> None:
         self._found = None
@@ -185,11 +174,9 @@ class Finder(Generic[P]):
     def _search(self) -> Server | NoServerError:
         local = {how: partial(self._started, find) for how, find in self._allowed().items()}
         try:
-            ways = {"url": self._at_url, **local}
-            found, self._failed = first_that_works(self.name, ways, self.asked)
+            return first_that_works(self.name, {"url": self._at_url, **local}, self.asked)
         except NoServerError as absent:
             return absent
-        return found
 
     def _at_url(self) -> Server:
         setting = f"{self.setting}_URL"

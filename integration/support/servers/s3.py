@@ -28,12 +28,12 @@ PARTS = ("s3", "s3-transfer-manager", "sts", "apache-client", "netty-nio-client"
 
 def s3a_jars() -> list[Path]:
     """What `spark.jars` needs for `s3a://`, beside the Hadoop of PySpark 4.3."""
-    return first_that_works("s3a", {"maven": _jars})[0]
+    return first_that_works("s3a", {"maven": _jars})
 
 
 def moto() -> S3Process:
     """A server that is not started yet."""
-    return first_that_works("s3", {"moto": S3Process})[0]
+    return first_that_works("s3", {"moto": S3Process})
 
 
 def _jars() -> list[Path]:
