@@ -4,6 +4,12 @@
 user would write; the other modules start it, kill it, start it again and check what it left.
 """
 
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+URL = "SPARKONCE_DEMO_REDIS_URL"
+"""The variable that names a Redis, for the demo and for its driver."""
+
 
 class Trouble(Exception):
     """It ends the demo; its text says what happened and what to do."""

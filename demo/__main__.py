@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 import redis
 from rich.console import Console
 
-from demo import Trouble, check, show
+from demo import ROOT, Trouble, check, show
 from demo.check import Target, Verdict
 from demo.java import java_home
 from demo.ledgers import Caught, Ledgers, Streams, admin_of
-from demo.process import ROOT, DemoDriver
 from demo.redis_server import server
-from demo.run import Run
+from demo.run import DemoDriver, Run
 from sparkonce.errors import SparkonceError
 
 if TYPE_CHECKING:

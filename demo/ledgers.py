@@ -58,12 +58,7 @@ def admin_of(url: str) -> Admin:
 
 
 class Ledgers:
-    """The ledgers of both streams.
-
-    Args:
-        admin: gives the ledgers of the server.
-        checkpoints: the directory that holds the checkpoint of each stream.
-    """
+    """The ledgers of both streams."""
 
     def __init__(self, admin: Admin, checkpoints: Path) -> None:
         self.admin, self.checkpoints = admin, checkpoints

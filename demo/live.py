@@ -24,15 +24,7 @@ PORT = 8013
 
 
 class LiveBoard(Board):
-    """A board whose figures a page shows, too.
-
-    Args:
-        console: for the board itself.
-        expected: how many flights each airport will have.
-        url: of the Redis in which they are counted.
-        ledgers: in that Redis.
-        port: of the page; 0 for any that is free.
-    """
+    """A board whose figures a page shows, too."""
 
     def __init__(
         self,

@@ -7,15 +7,15 @@ import shutil
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
 import redis
 
-from demo import Trouble
+from demo import URL, Trouble
 from demo.check import Target
-from demo.process import URL, Child
+from sparkonce.tck.spark.processes import Session
 from sparkonce.urls import redact_url
 
 HOST = "127.0.0.1"
@@ -43,11 +43,11 @@ def server(scratch: Path) -> Iterator[tuple[str, str]]:
     with socket.socket() as chosen:
         chosen.bind((HOST, 0))
         port = chosen.getsockname()[1]
-    quiet = ["--appendonly", "no", "--save", "", "--loglevel", "warning"]
+    quiet = ["--appendonly", "no", "--save", "", "--loglevel", "warning", "--dir", str(scratch)]
     command = [binary, "--bind", HOST, "--port", str(port), *quiet]
     url, log = f"redis://{HOST}:{port}/0", scratch / "redis.log"
-    with Child(command, log, scratch) as child:
-        _wait_for(child, url, log)
+    with closing(Session(command, log, os.environ)) as started:
+        _wait_for(started, url)
         yield url, f"{_version(url)} {how} at {HOST}:{port}"
 
 
@@ -63,16 +63,15 @@ def _binary() -> tuple[str, str]:
     raise Trouble(NONE)
 
 
-def _wait_for(child: Child, url: str, log: Path) -> None:
+def _wait_for(started: Session, url: str) -> None:
     deadline = time.monotonic() + 20
     while True:
         try:
             _version(url)
             return
         except Trouble:
-            if child.status is not None or time.monotonic() > deadline:
-                text = log.read_text(errors="replace")
-                raise Trouble(f"Redis did not start:\n{text}") from None
+            if not started.alive or time.monotonic() > deadline:
+                raise Trouble(f"Redis did not start:\n{started.last_words()}") from None
         time.sleep(0.02)
 
 

@@ -2,16 +2,75 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import signal
+import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
 
+import psutil
+
+from demo import ROOT, URL, Trouble
 from demo.ledgers import STREAMS, Caught, Ledgers, Streams
-from demo.process import Child, DemoDriver
 from demo.show import Board
+from sparkonce.tck.spark.processes import Session
 
 PATIENCE = 20 * 60.0
 """Seconds without a row after which the driver counts as stuck, also on a busy machine."""
+
+
+@dataclass(frozen=True)
+class DemoDriver:
+    """The user's program, and where it finds and leaves things."""
+
+    url: str
+    java: Path
+    files: Path
+    checkpoints: Path
+    log: Path
+
+    def start(self) -> Session:
+        """Start it as a process of its own, each time the same."""
+        submit = [
+            # More slots than two streams use: neither waits for the other's tasks.
+            *("--master", "local[4]"),
+            *("--conf", "spark.ui.enabled=false"),
+            *("--conf", "spark.ui.showConsoleProgress=false"),
+            *("--conf", f"spark.sql.warehouse.dir={self.checkpoints.parent / 'warehouse'}"),
+            # Half of the demo is Spark's start, for which Java's second compiler does more harm
+            # than good.
+            *("--driver-java-options", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"),
+            "pyspark-shell",
+        ]
+        # The settings of another Spark that the user may have would be taken for this one's.
+        other = ("SPARK_", "PYSPARK_", "PYTHON")
+        mine = {name: text for name, text in os.environ.items() if not name.startswith(other)}
+        own = {
+            URL: self.url,
+            "JAVA_HOME": str(self.java),
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_SUBMIT_ARGS": shlex.join(submit),
+            "PYTHONPATH": str(ROOT),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
+        command = [sys.executable, "-m", "demo.driver", str(self.files), str(self.checkpoints)]
+        return Session(command, self.log, mine | own)
+
+    @property
+    def shown_log(self) -> Path:
+        """Where its log is, for people who stand in the project."""
+        return self.log.relative_to(ROOT)
+
+    def failed(self, why: str) -> Trouble:
+        """What to raise, with the end of its log."""
+        lines = self.log.read_text(errors="replace").splitlines()
+        end = "\n".join(line[:200] for line in lines[-25:])
+        return Trouble(f"{why}. The end of {self.shown_log}:\n{end}")
 
 
 class Run:
@@ -24,19 +83,20 @@ class Run:
     def __call__(self) -> dict[str, Caught]:
         """How SIGKILL caught each stream. Afterwards both have ended by themselves."""
         self.board.event("driver started")
-        with self.driver.start() as first:
+        with closing(self.driver.start()) as first:
             self._follow(first, lambda streams: self._share(streams) > 0.42)
-            family = first.family()
+            processes = _processes(first)
             self._follow(first, self._is_mid_commit, "running", pause=0.001)
-            first.kill(family)
-            if first.status != -signal.SIGKILL:
-                raise self.driver.failed("The driver ended before it could be killed")
-        caught = self._show_kill(len(family))
+            if first.alive:
+                first.kill_group()  # what is left in its session ends behind it
+        if first.process.returncode != -signal.SIGKILL:
+            raise self.driver.failed("The driver ended before it could be killed")
+        caught = self._show_kill(processes)
         self.board.event("driver started again, and nothing else done")
-        with self.driver.start() as second:
+        with closing(self.driver.start()) as second:
             self._follow(second, lambda _: False, "restarted, Spark starts")
-            if second.status:
-                raise self.driver.failed(f"The driver ended with status {second.status}")
+        if second.process.returncode:
+            raise self.driver.failed(f"The driver ended with status {second.process.returncode}")
         self.board.event("driver ended: all files are read")
         return caught
 
@@ -54,7 +114,7 @@ class Run:
 
     def _follow(
         self,
-        child: Child,
+        driver: Session,
         enough: Callable[[Streams], bool],
         state: str = "Spark starts",
         pause: float = 0.05,
@@ -62,7 +122,7 @@ class Run:
         """Show the progress until there is enough, or the driver has ended."""
         streams = self.ledgers.read()
         last, since = rows_of(streams), time.monotonic()
-        while child.status is None and not enough(streams):
+        while driver.alive and not enough(streams):
             self.board.update(streams, state)
             time.sleep(pause)
             streams = self.ledgers.read()
@@ -79,6 +139,13 @@ class Run:
         told = f"kill -9: {processes} processes gone, {share:.0%} of the rows are in"
         self.board.event(told, caught)
         return caught
+
+
+def _processes(driver: Session) -> int:
+    try:
+        return 1 + len(psutil.Process(driver.process.pid).children(recursive=True))
+    except psutil.NoSuchProcess:
+        return 0
 
 
 def rows_of(streams: Streams) -> int:

@@ -121,14 +121,7 @@ def write(given: Namespace) -> None:
         }
         many = [range(at * rows, (at + 1) * rows) for at in range(given.rounds + 1)]
         large = harness.make_epochs(spark, home / "large", many)
-        single = harness.make_epochs(spark, home / "single", (range(n, n + 1) for n in range(12)))
-
-        def way(writer: Writer, *source: Any) -> harness.Way:
-            def run() -> list[float]:
-                fresh(node.url, "byhand", "sink")
-                return harness.epochs(spark, source[0], writer, *source[1:])
-
-            return run
+        indices = partial(fresh, node.url, "byhand", "sink")
 
         def hadoop(**settings: str) -> list[float]:
             fresh(node.url, "warm", "hadoop")
@@ -140,15 +133,14 @@ def write(given: Namespace) -> None:
             assert total(node.url, "hadoop")[0] == rows * len(many)
             return took
 
-        ways = {name: way(writer, large) for name, writer in writers.items()}
+        ways = {
+            name: harness.way(spark, large, writer, indices) for name, writer in writers.items()
+        }
         ways |= {JVM: hadoop, f"{JVM}, tuned": lambda: hadoop(**TUNED)}
         took = harness.medians(harness.in_turns(ways, 2, uncounted=1))
-        ones = {name: way(writer, single, 1) for name, writer in writers.items()}
-        small = harness.medians(harness.in_turns(ones, 1, uncounted=1))
+        harness.show_single_rows(spark, home, writers, indices)
         title = f"{rows:,} rows of 4 columns, Elasticsearch {version_at(node.url)}"
     harness.show_rates(title, {name: rows / each for name, each in took.items()}, BY_HAND, JVM)
-    lines = ((name, each * 1000, (each - small[COUNTING]) * 1000) for name, each in small.items())
-    harness.show("an epoch of one row", ("", "ms", "more than counting"), lines)
 
 
 def alone(given: Namespace) -> None:

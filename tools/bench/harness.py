@@ -139,6 +139,33 @@ def epochs(spark: SparkSession, source: Path, writer: Writer, files: int = PARTS
     return [one.durationMs["addBatch"] / 1000 for one in query.recentProgress[1:]]
 
 
+def way(
+    spark: SparkSession,
+    source: Path,
+    writer: Writer,
+    fresh: Callable[[], object],
+    files: int = PARTS,
+) -> Way:
+    """Writes all epochs of the source into a target that is made anew."""
+
+    def run() -> list[float]:
+        fresh()
+        return epochs(spark, source, writer, files)
+
+    return run
+
+
+def show_single_rows(
+    spark: SparkSession, home: Path, writers: Mapping[str, Writer], fresh: Callable[[], object]
+) -> None:
+    """How long an epoch of one row takes, and how much longer than in a writer that counts."""
+    source = make_epochs(spark, home / "single", (range(at, at + 1) for at in range(25)))
+    ways = {name: way(spark, source, writer, fresh, 1) for name, writer in writers.items()}
+    small = medians(in_turns(ways, 1))
+    lines = ((name, each * 1000, (each - small[COUNTING]) * 1000) for name, each in small.items())
+    show("an epoch of one row", ("", "ms", "more than counting"), lines)
+
+
 def in_turns(ways: Mapping[str, Way], passes: int, uncounted: int = 0) -> dict[str, list[float]]:
     """The seconds of each way, over all passes but the first few."""
     took = defaultdict[str, list[float]](list)

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
-from itertools import count
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -43,7 +43,7 @@ CONNECTOR_J = "com.mysql:mysql-connector-j:9.5.0"
 CONFIG = ("--local-infile=1", "--innodb-buffer-pool-size=1G")
 DDL = "(id BIGINT PRIMARY KEY, name VARCHAR(50), price DOUBLE, at {})"
 UPSERT = (
-    "INSERT INTO {} (id, name, price, at) VALUES (%s, %s, %s, %s) ON DUPLICATE KEY UPDATE"
+    "INSERT INTO bench (id, name, price, at) VALUES (%s, %s, %s, %s) ON DUPLICATE KEY UPDATE"
     " name = VALUES(name), price = VALUES(price), at = VALUES(at)"
 )
 JDBC = "Spark JDBC"
@@ -53,10 +53,10 @@ LARGE_ROW = 100_000
 
 SLOW, LOOP = 10, "python-mysql-replication, a loop"
 """One row of so many is read by the loop."""
-names = count()
+TABLE = "bench"
 
 
-def by_hand(url: str, table: str) -> Writer:
+def by_hand(url: str) -> Writer:
     """What users write: executemany in each partition, 10,000 rows at a time, then a commit."""
 
     def send(rows: Iterator[Row]) -> None:
@@ -65,15 +65,15 @@ def by_hand(url: str, table: str) -> Writer:
             for row in rows:
                 batch.append(row)
                 if len(batch) == AT_ONCE:
-                    cursor.executemany(UPSERT.format(table), batch)
+                    cursor.executemany(UPSERT, batch)
                     batch.clear()
-            cursor.executemany(UPSERT.format(table), batch)
+            cursor.executemany(UPSERT, batch)
             client.commit()
 
     return harness.in_partitions(send)
 
 
-def jdbc(url: str, table: str, more: str) -> dict[str, str]:
+def jdbc(url: str, more: str) -> dict[str, str]:
     """Options of Spark's own JDBC."""
     where = urlsplit(url)
     return {
@@ -81,23 +81,22 @@ def jdbc(url: str, table: str, more: str) -> dict[str, str]:
         f"&connectionTimeZone=UTC&allowPublicKeyRetrieval=true&{more}=true",
         "driver": "com.mysql.cj.jdbc.Driver",
         "user": where.username or "",
-        "dbtable": table,
+        "dbtable": TABLE,
         "batchsize": str(AT_ONCE),
         "fetchsize": str(AT_ONCE),
     }
 
 
-def make_table(url: str, ddl: str = DDL.format("DATETIME(6)")) -> str:
-    name = f"bench_{next(names)}"
+def fresh(url: str, ddl: str = DDL.format("DATETIME(6)")) -> None:
     with connect(url) as client, client.cursor() as cursor:
-        cursor.execute(f"CREATE TABLE {name} {ddl}")
-    return name
+        cursor.execute(f"DROP TABLE IF EXISTS {TABLE}")
+        cursor.execute(f"CREATE TABLE {TABLE} {ddl}")
 
 
-def total(url: str, table: str) -> tuple[int, float]:
+def total(url: str) -> tuple[int, float]:
     """How many rows there are, and the sum of their ids."""
     with connect(url, read_timeout=600) as client, client.cursor() as cursor:
-        cursor.execute(f"SELECT COUNT(*), SUM(id) FROM {table}")
+        cursor.execute(f"SELECT COUNT(*), SUM(id) FROM {TABLE}")
         return cursor.fetchone()
 
 
@@ -105,68 +104,46 @@ def sql_session() -> Any:
     return harness.session({"spark.jars": str(jar(CONNECTOR_J))}, Hand)
 
 
-CONTESTANTS: dict[str, tuple[Callable[[str, str], Writer], bool]] = {
-    COUNTING: (lambda *_: harness.stream(COUNTING), True),
-    BY_HAND: (by_hand, True),
-    JDBC: (
-        lambda url, table: harness.in_batches(
-            "jdbc", **jdbc(url, table, "rewriteBatchedStatements")
-        ),
-        False,
-    ),
-    f"{OWN} upsert": (
-        lambda url, table: harness.stream("mysql", url=url, dbtable=table, key="id"),
-        True,
-    ),
-    f"{OWN} upsert, df.write": (
-        lambda url, table: harness.in_batches("mysql", url=url, dbtable=table, key="id"),
-        True,
-    ),
-    f"{OWN} append": (
-        lambda url, table: harness.stream("mysql", url=url, dbtable=table, writeMode="append"),
-        False,
-    ),
-}
-"""Writers for a table, and whether they can take the same rows a second time."""
-
-
 def write(given: Namespace) -> None:
-    """In a round each writer gets a few rows, all rows, and the same rows again."""
+    """In a round each writer gets a few rows, all rows, and the same rows again if it can."""
     rows = given.rows or 500_000
     with (
         MySqlProcess(private_binary(given.server), *CONFIG) as server,
         sql_session() as (spark, home),
     ):
-        many = [range(-WARM_UP, 0), range(rows), range(rows)]
-        twice = harness.make_epochs(spark, home / "twice", many)
-        once = harness.make_epochs(spark, home / "once", many[:2])
-        single = harness.make_epochs(spark, home / "single", (range(n, n + 1) for n in range(25)))
-
-        def way(name: str, *source: Any) -> harness.Way:
-            def run() -> list[float]:
-                table = make_table(server.url)
-                writer = CONTESTANTS[name][0](server.url, table)
-                took = harness.epochs(spark, source[0], writer, *source[1:])
-                assert total(server.url, table)[0] in (0, rows + WARM_UP, 25), name
-                return took
-
-            return run
-
-        sources = {name: twice if again else once for name, (_, again) in CONTESTANTS.items()}
-        ways = {name: way(name, source) for name, source in sources.items()}
+        own = {"url": server.url, "dbtable": TABLE}
+        twice = {
+            COUNTING: harness.stream(COUNTING),
+            BY_HAND: by_hand(server.url),
+            f"{OWN} upsert": harness.stream("mysql", **own, key="id"),
+            f"{OWN} upsert, df.write": harness.in_batches("mysql", **own, key="id"),
+        }
+        once = {
+            JDBC: harness.in_batches("jdbc", **jdbc(server.url, "rewriteBatchedStatements")),
+            f"{OWN} append": harness.stream("mysql", **own, writeMode="append"),
+        }
+        many, table = [range(-WARM_UP, 0), range(rows), range(rows)], partial(fresh, server.url)
+        sources = {
+            number: harness.make_epochs(spark, home / str(number), many[:number])
+            for number in (2, 3)
+        }
+        ways = {
+            name: harness.way(spark, sources[number], writer, table)
+            for number, writers in ((3, twice), (2, once))
+            for name, writer in writers.items()
+        }
         took = harness.in_turns(ways, given.rounds)
-        ones = {name: way(name, single, 1) for name in CONTESTANTS}
-        small = harness.medians(harness.in_turns(ones, 1))
+        assert total(server.url)[0] == rows + WARM_UP, "the last of them lost rows"
+        harness.show_single_rows(spark, home, twice | once, table)
         title = f"{rows:,} rows of 4 columns an epoch, {given.server} {version_at(server.url)}"
-    repeated = {name: each for name, each in took.items() if CONTESTANTS[name][1]}
-    new = {name: each[:: 1 + (name in repeated)] for name, each in took.items()}
-    found = {name: rows / each for name, each in harness.medians(new).items()}
-    harness.show_rates(f"{title}, new rows", found, BY_HAND, JDBC)
-    again = {name: each[1::2] for name, each in repeated.items()}
-    found = {name: rows / each for name, each in harness.medians(again).items()}
-    harness.show_rates("the same rows again", found, BY_HAND)
-    lines = ((name, each * 1000, (each - small[COUNTING]) * 1000) for name, each in small.items())
-    harness.show("an epoch of one row", ("", "ms", "more than counting"), lines)
+    new = {name: each[:: 1 + (name in twice)] for name, each in took.items()}
+    again = {name: took[name][1::2] for name in twice}
+    for what, seconds, against in (
+        ("new rows", new, (BY_HAND, JDBC)),
+        ("again", again, (BY_HAND,)),
+    ):
+        found = {name: rows / each for name, each in harness.medians(seconds).items()}
+        harness.show_rates(f"{title}, {what}", found, *against)
 
 
 class HandReader(harness.HandReader):
@@ -178,8 +155,8 @@ class HandReader(harness.HandReader):
         client = connect(self.options["url"], cursorclass=SSCursor)
         with client, client.cursor() as cursor:
             cursor.execute("SET time_zone = '+00:00'")
-            table, where = self.options["dbtable"], f"id >= {first} AND id < {first + step}"
-            cursor.execute(f"SELECT id, name, price, at FROM {table} WHERE {where}")
+            where = f"id >= {first} AND id < {first + step}"
+            cursor.execute(f"SELECT id, name, price, at FROM {TABLE} WHERE {where}")
             while rows := cursor.fetchmany(AT_ONCE):
                 yield from rows
 
@@ -195,15 +172,15 @@ def read(given: Namespace) -> None:
         MySqlProcess(private_binary(given.server), *CONFIG) as server,
         sql_session() as (spark, _),
     ):
-        table = make_table(server.url, DDL.format("TIMESTAMP(6)"))
-        own = {"url": server.url, "dbtable": table}
+        fresh(server.url, DDL.format("TIMESTAMP(6)"))
+        own = {"url": server.url, "dbtable": TABLE}
         made = harness.rows_of(spark.range(rows)).write.format("mysql").options(**own, key="id")
         made.mode("append").save()
         ranges = {"partitionColumn": "id", "lowerBound": "0", "upperBound": str(rows)}
         ranges["numPartitions"] = str(PARTS)
         options = {
             BY_HAND: ("by_hand", {**own, "rows": str(rows)}),
-            JDBC: ("jdbc", {**jdbc(server.url, table, "useCursorFetch"), **ranges}),
+            JDBC: ("jdbc", {**jdbc(server.url, "useCursorFetch"), **ranges}),
             OWN: ("mysql", {**own, **ranges}),
         }
         readers = {
@@ -278,14 +255,14 @@ def large(given: Namespace, *, of_bytes: bool = False) -> None:
     ):
         for mode in modes:
             for rows in (few, given.rows or many):
-                table = make_table(server.url, ddl)
+                fresh(server.url, ddl)
                 ids: DataFrame = harness.numbers(spark, rows)
                 made = ids.mapInArrow(with_bodies, "id bigint, body binary")
                 made = made if of_bytes else harness.rows_of(ids)
                 writer = harness.stream(
-                    "mysql", url=server.url, dbtable=table, timeout="120", **mode
+                    "mysql", url=server.url, dbtable=TABLE, timeout="120", **mode
                 )
-                line = harness.large(made, writer, lambda: total(server.url, table), rows)  # noqa: B023
+                line = harness.large(made, writer, lambda: total(server.url), rows)
                 lines.append((mode["writeMode"], *line))
     harness.show(f"Epochs, {given.server}", harness.LARGE, lines)
 
@@ -296,7 +273,8 @@ def large_bytes(given: Namespace) -> None:
 
 def driver(given: Namespace) -> None:
     with MySqlProcess(private_binary("mysql"), "--local-infile=0") as server:
-        own = {"url": server.url, "dbtable": make_table(server.url), "key": "id"}
+        fresh(server.url)
+        own = {"url": server.url, "dbtable": TABLE, "key": "id"}
         rate = harness.driver_rate(
             MySqlQuery(harness.ARROW, **own), given.rows or 500_000, given.rounds
         )

@@ -17,6 +17,7 @@ import statistics
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -93,25 +94,21 @@ def write(given: Namespace) -> None:
             BY_HAND: by_hand(server.url, put_hash),
             OWN: harness.stream("redis", url=server.url, **own),
             OWN_BATCH: harness.in_batches("redis", url=server.url, **own),
+        }
+        clustered = {
             f"cluster: {BY_HAND}": by_hand(cluster.url, put_hash, a_cluster),
             f"cluster: {OWN}": harness.stream("redis", url=cluster.url, **own),
         }
-        urls = [server.url, *(node.url for node in cluster.nodes)]
+        fresh = partial(flush, server.url, *(node.url for node in cluster.nodes))
         many = [range(at * rows, (at + 1) * rows) for at in range(given.rounds + 1)]
         large = harness.make_epochs(spark, home / "large", many)
-        single = harness.make_epochs(spark, home / "single", (range(n, n + 1) for n in range(25)))
-
-        def way(writer: Writer, *source: Any) -> harness.Way:
-            def run() -> list[float]:
-                flush(*urls)
-                return harness.epochs(spark, source[0], writer, *source[1:])
-
-            return run
-
-        took = harness.in_turns({name: way(one, large) for name, one in writers.items()}, 1)
-        ones = {name: way(one, single, 1) for name, one in writers.items() if ":" not in name}
-        small = harness.medians(harness.in_turns(ones, 1))
-        flush(*urls)
+        ways = {
+            name: harness.way(spark, large, writer, fresh)
+            for name, writer in (writers | clustered).items()
+        }
+        took = harness.in_turns(ways, 1)
+        harness.show_single_rows(spark, home, writers, fresh)
+        fresh()
         address = {"host": "127.0.0.1", "port": str(server.port), "key.column": "id"}
         targets = [{**address, "table": table} for table in ("warm", "user")]
         files = harness.folders(large)
@@ -119,8 +116,6 @@ def write(given: Namespace) -> None:
     title = f"{rows:,} rows of 4 columns an epoch, {describe_private()}"
     found = {name: rows / each for name, each in harness.medians(took).items()}
     harness.show_rates(title, found, BY_HAND)
-    lines = ((name, each * 1000, (each - small[COUNTING]) * 1000) for name, each in small.items())
-    harness.show("an epoch of one row", ("", "ms", "more than counting"), lines)
 
 
 class Model(NamedTuple):

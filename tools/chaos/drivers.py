@@ -150,11 +150,6 @@ class Broken(Exception):
 class DriverKeeper(ABC):
     """Has a driver run, as whoever runs queries does, and knows how each has ended.
 
-    Args:
-        home: for checkpoints and logs.
-        spark: how drivers are set up.
-        names: of the queries.
-
     Attributes:
         mode: of the next driver.
         drivers: how many were started.

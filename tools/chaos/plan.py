@@ -75,14 +75,7 @@ class Fault:
 
 
 def draw(seed: int, kills: int, target: Target, *, disk: bool) -> list[Fault]:
-    """The faults of a run: so many kills, with each a fault of the network, and rare ones.
-
-    Args:
-        seed: the same gives the same.
-        kills: how many.
-        target: whose points they strike at.
-        disk: whether the store has a disk that can be filled.
-    """
+    """The faults of a run: so many kills, with each a fault of the network, and rare ones."""
     chance = random.Random(f"{seed} {target.name}")
     dealer = _Dealer(chance, target)
     moves = {MOVE: KILLS[STORE]} if target.moves else {}

@@ -46,15 +46,7 @@ Tell = Callable[[str], None]
 
 
 class Run:
-    """A run over one store.
-
-    Args:
-        make: the target.
-        home: a directory for checkpoints, logs and what Spark leaves.
-        rows: events to produce, at least.
-        kills: see `plan.draw`.
-        tell: hears how it goes.
-    """
+    """A run over one store."""
 
     def __init__(
         self, make: Make, home: Path, *, rows: int, kills: int, seed: int, tell: Tell

@@ -33,12 +33,7 @@ class Event:
 
 
 class Topic:
-    """A topic of random events.
-
-    Args:
-        address: of the broker.
-        seed: of what the events say.
-    """
+    """A topic of random events."""
 
     def __init__(self, address: str, seed: int) -> None:
         self.address, self.produced = address, 0

@@ -77,15 +77,7 @@ SIGHT = 30.0
 
 
 class Alerts:
-    """A Prometheus that watches the store of a run.
-
-    Args:
-        stack: ends it.
-        url: of the store itself.
-
-    Attributes:
-        why_not: why there is none here, if so.
-    """
+    """A Prometheus that watches the store of a run."""
 
     def __init__(self, stack: ExitStack, url: str) -> None:
         self.why_not = "" if program() else "no prometheus on PATH"
@@ -109,13 +101,7 @@ def put_aside(query: DirectQuery) -> None:
 
 
 def due(struck: Sequence[Struck], leftovers: bool, stepwise: bool) -> set[str]:
-    """The alerts that these faults must set off, and the dead letter that comes after them.
-
-    Args:
-        struck: faults that came about.
-        leftovers: whether staged rows are left over.
-        stepwise: whether an epoch is decided in one step and finished in another.
-    """
+    """The alerts that these faults must set off, and the dead letter that comes after them."""
     alerts = {"EpochLate", "ApplySlow", "DeadLetters", "NothingStored"}
     faults = [one.fault for one in struck]
     if any(one.kind == plan.STORE and not 0 < one.outage < SEEN for one in faults):

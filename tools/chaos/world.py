@@ -34,17 +34,7 @@ HUNGRY = 2.0
 
 
 class ChaosWorld(DriverKeeper):
-    """What a run consists of.
-
-    Args:
-        target: the store.
-        proxy: before the store.
-        topic: fed here.
-        spark: how drivers are set up.
-        home: for checkpoints and logs.
-        burst: events that are produced at a time.
-        deadline: by `time.monotonic()`, when the run must be over.
-    """
+    """What a run consists of; `burst` events are produced at a time, until the `deadline`."""
 
     def __init__(
         self,

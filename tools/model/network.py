@@ -84,12 +84,7 @@ class ScriptedActor:
 
 
 class Stage:
-    """Where actors act, one at a time, while a director says who.
-
-    Args:
-        memory: the store.
-        pool: threads.
-    """
+    """Where actors act, one at a time, while a director says who."""
 
     def __init__(self, memory: MemoryStore, pool: Pool) -> None:
         self.memory = memory
@@ -125,10 +120,6 @@ class Held(NamedTuple):
 
 class Network:
     """Carries requests as a path says.
-
-    Args:
-        stage: where the actors are, and the store.
-        view: look at the store.
 
     Attributes:
         sent: what the model has on its way.
@@ -300,13 +291,7 @@ def is_asked(request: Request, message: Function, view: StoreView) -> bool:
 
 
 def is_read(request: Request, step: Function, own: str) -> bool:
-    """Whether it is what a driver reads at this step.
-
-    Args:
-        request: of the core.
-        step: of the model; or where a driver is, so that which chunk is not said.
-        own: the sink of the driver.
-    """
+    """Whether it is what a driver reads at this step."""
     match step["pc"]:
         case "look" | "fetch":
             return request.name == step["pc"] and _is_at(request, step.get("k"))

@@ -34,14 +34,7 @@ def states(scope: Scope) -> int:
 
 
 def random(scope: Scope, *, walks: int, depth: int, seed: int) -> list[Path]:
-    """Walks by chance.
-
-    Args:
-        scope: where they go.
-        walks: how many.
-        depth: their steps at most.
-        seed: of the chance.
-    """
+    """Walks by chance."""
     options = ["-simulate", f"file=walk,num={walks}", "-depth", str(depth), "-seed", str(seed)]
     told = _run(scope, {"Perhaps": "Seldom"}, [], options=options, quick=True)
     assert len(told.walks) == walks, told.text[-3000:]

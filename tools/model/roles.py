@@ -30,14 +30,7 @@ class Failed(Exception):
 
 
 class Staging:
-    """One attempt.
-
-    Args:
-        task: whose.
-        size: how many chunks, each of one row.
-        stage: for its actor.
-        converging: whether all chunks change the same row.
-    """
+    """One attempt."""
 
     def __init__(self, task: Task, size: int, stage: Stage, converging: bool) -> None:
         self.task, self._size, self._converging = task, size, converging
@@ -88,11 +81,7 @@ NAMES = {one: q for q, one in IDS.items()}
 
 
 class Roles:
-    """Puppets, their tasks, and the store.
-
-    Args:
-        scope: of the model.
-        stage: for the actors.
+    """Actors, their tasks, and the store.
 
     Attributes:
         tasks: in the order in which they began.

@@ -220,13 +220,7 @@ def _constant(like: Any, values: Sequence[str]) -> Any:
 
 @dataclass(frozen=True)
 class Searched:
-    """What a search gave.
-
-    Attributes:
-        states: how many were found, equal ones counted once.
-        broken: the first invariant that does not hold; empty if all do.
-        text: all that TLC says.
-    """
+    """What a search gave."""
 
     states: int
     broken: str
@@ -234,13 +228,7 @@ class Searched:
 
 
 def search(scope: Scope, *, seconds: float, workers: int = 1) -> Searched:
-    """Let TLC search a scope.
-
-    Args:
-        scope: what to search.
-        seconds: after which it is stopped.
-        workers: threads.
-    """
+    """Let TLC search a scope."""
     modules = {"scope": scope.module("scope", "promises")}
     found = tlc.run(modules, "scope", scope.config(), seconds=seconds, workers=workers)
     broken = re.findall(r"Invariant (\w+) is violated", found.text)

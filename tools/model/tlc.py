@@ -21,12 +21,7 @@ QUIET = ("-nowarning", "-metadir", "states")
 
 @dataclass(frozen=True)
 class Checked:
-    """What TLC says.
-
-    Attributes:
-        text: all of it.
-        walks: by chance, as files.
-    """
+    """What TLC says."""
 
     text: str
     walks: tuple[str, ...] = ()

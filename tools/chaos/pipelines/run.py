@@ -56,15 +56,7 @@ class PipelinesDriver(DriverKeeper):
 
 
 class PipelinesRun:
-    """A run over all pipelines.
-
-    Args:
-        home: for checkpoints, logs and what Spark leaves.
-        rows: entries to write, at least.
-        kills: how many; a fault of the network comes with each.
-        seed: draws faults, moments and rows.
-        tell: hears how it goes.
-    """
+    """A run over all pipelines."""
 
     def __init__(self, home: Path, *, rows: int, kills: int, seed: int, tell: Tell) -> None:
         self.home, self.rows, self.kills, self.seed, self.tell = home, rows, kills, seed, tell
