@@ -18,6 +18,7 @@ from elasticsearch.helpers import scan
 from integration.support.servers import spark as local_spark
 from integration.support.servers.elasticsearch import ElasticsearchProcess, private_tree
 from integration.support.servers.elasticsearch import connect as connect_elasticsearch
+from integration.support.servers.finder import NoServerError
 from integration.support.servers.kafka import KafkaProcess, source_jars
 from integration.support.servers.mysql import MySqlProcess, private_binary
 from integration.support.servers.mysql import connect as connect_mysql
@@ -89,13 +90,11 @@ class World:
 
 def _binary_and_log() -> Any:
     """MySQL's server, or MariaDB's where only that is there, with a log that can be followed."""
-    from integration.support.servers.finder import UnavailableError
-
     log = ("--log-bin=b", "--server-id=1", "--binlog-format=ROW", "--binlog-row-metadata=FULL")
     try:
         gtids = ("--gtid-mode=ON", "--enforce-gtid-consistency=ON")
         return private_binary("mysql"), *log, *gtids
-    except UnavailableError:
+    except NoServerError:
         return private_binary("mariadb"), *log
 
 

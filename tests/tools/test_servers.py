@@ -9,6 +9,7 @@ from functools import partial
 from types import SimpleNamespace
 
 import pytest
+from examples.__main__ import _binary_and_log
 from integration.support.servers.finder import (
     Finder,
     NoServerError,
@@ -19,6 +20,7 @@ from integration.support.servers.finder import (
     first_that_works,
     or_skip,
 )
+from integration.support.servers.mysql import SERVERS
 from integration.support.servers.process import Binary
 from integration.support.servers.redis import REDIS
 
@@ -178,3 +180,13 @@ def test_all_processes_hear_why_there_is_no_server(
     absent = UnavailableError("not on PATH", "apt-get install fake")
     with pytest.raises(NoServerError, match="what brings one: apt-get install fake"):
         elsewhere(Fake(native=absent)).find()
+
+
+def test_examples_take_mariadb_where_there_is_no_mysql(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent() -> Binary:
+        raise UnavailableError("no mysqld on PATH")
+
+    native = partial(Binary, "native mariadbd", ("/mariadbd",))
+    monkeypatch.setattr(SERVERS["mysql"], "programs", {"native": absent})
+    monkeypatch.setattr(SERVERS["mariadb"], "programs", {"native": native})
+    assert _binary_and_log()[0].how == "native mariadbd"
