@@ -189,9 +189,8 @@ def test_what_ended_a_driver_is_told_and_what_is_not_so_is_an_alarm(
 
 
 def result(**changes: Any) -> Result:
-    made = Result("redis", seed=1, planned=1, versions={"redis": "7"}, rows=10, seconds=60.0)
+    made = Result(store="redis", seed=1, planned=1, versions={}, rows=10, reads=5)
     made.struck.append(Struck(Fault(plan.DRIVER, "stage"), 1.0, 2.0, "", {"rows": 1}, 1))
-    made.epochs, made.reads = {"rows": 3}, 5
     return replace(made, **changes)
 
 
@@ -229,7 +228,7 @@ def test_result_is_not_good(harm: dict[str, Any]) -> None:
 )
 def test_result_of_pipelines_is_not_good(harm: dict[str, Any]) -> None:
     none = {"log-to-index": 0}
-    made = PipelinesResult(1, 2, 3, {}, lost=none, doubled=none)
+    made = PipelinesResult(seed=1, kills=2, versions={}, lost=none, doubled=none)
     assert made.good
     assert not replace(made, **harm).good
 

@@ -34,39 +34,59 @@ class Struck:
     tries: int
 
 
-@dataclass
-class Result:
-    """Everything that is known of a run.
+@dataclass(kw_only=True)
+class RunResult:
+    """What is known of any run.
+
+    Attributes:
+        asked: rows that were asked for; with seed and kills that makes the run again.
+        ends: how drivers ended by themselves, by the names of errors.
+        alarms: what drivers said that is not so.
+        broken: what was not as promised, in words.
+    """
+
+    seed: int
+    asked: int = 0
+    versions: Mapping[str, str]
+    struck: list[Any] = field(default_factory=list)
+    rows: int = 0
+    epochs: Mapping[str, int] = field(default_factory=dict)
+    ends: Mapping[str, int] = field(default_factory=dict)
+    alarms: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+    drivers: int = 0
+    seconds: float = 0.0
+
+    @property
+    def good(self) -> bool:
+        """Whether all was as promised."""
+        raise NotImplementedError
+
+    def write(self, path: Path) -> None:
+        path.write_text(json.dumps({"good": self.good, **asdict(self)}) + "\n")
+
+
+@dataclass(kw_only=True)
+class Result(RunResult):
+    """What a run over one store showed.
 
     Attributes:
         planned: kills that were asked for.
-        asked: rows that were asked for; with seed and kills that makes the run again.
         skipped: kinds of faults that can't come about here, or "alerts", and why.
         missed: faults that did not come about, and why.
         checks: what was seen at the end, by the names of the last checks.
-        ends: how drivers ended by themselves, by the names of errors.
-        alarms: what drivers said that is not so.
         alerts: those of docs/monitoring.md that have fired, and for how many seconds.
-        broken: what was not as promised, in words.
         reads, changes: how often the reader has read, and seen another state than before.
         leftovers: attempts that `sparkonce gc` has dropped.
         pace: seconds since the run began, and how many rows a reader saw.
     """
 
     store: str
-    seed: int
     planned: int
-    versions: Mapping[str, str]
-    struck: list[Struck] = field(default_factory=list)
     missed: dict[str, str] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     checks: dict[str, str] = field(default_factory=dict)
-    ends: Mapping[str, int] = field(default_factory=dict)
-    alarms: list[str] = field(default_factory=list)
     alerts: Mapping[str, int] = field(default_factory=dict)
-    broken: list[str] = field(default_factory=list)
-    asked: int = 0
-    rows: int = 0
     lost: int = 0
     duplicated: int = 0
     torn: int = 0
@@ -74,10 +94,7 @@ class Result:
     changes: int = 0
     leftovers: int = 0
     residue: list[str] = field(default_factory=list)
-    epochs: Mapping[str, int] = field(default_factory=dict)
-    drivers: int = 0
     pace: list[tuple[float, int]] = field(default_factory=list)
-    seconds: float = 0.0
 
     @property
     def kills(self) -> int:
@@ -99,6 +116,6 @@ class Result:
         )
 
     def write(self, path: Path) -> None:
-        told: dict[str, Any] = {"good": self.good, "kills": self.kills, **asdict(self)}
-        step = len(self.pace) // MOST_SAMPLES + 1
-        path.write_text(json.dumps({**told, "pace": self.pace[::step]}) + "\n")
+        few = self.pace[:: len(self.pace) // MOST_SAMPLES + 1]
+        told = {"good": self.good, "kills": self.kills, **asdict(self), "pace": few}
+        path.write_text(json.dumps(told) + "\n")

@@ -66,10 +66,10 @@ class Run:
             stack.enter_context(target.server)
             target.prepare()
             self.result = Result(
-                target.name,
-                self.seed,
-                self.kills,
-                _versions(target),
+                store=target.name,
+                seed=self.seed,
+                planned=self.kills,
+                versions=_versions(target),
                 asked=self.rows,
             )
             if why_not:

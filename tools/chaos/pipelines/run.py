@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import random
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
@@ -16,6 +15,7 @@ import pyspark
 from tools.chaos.drivers import Broken, ChaosSpark, DriverKeeper, NotReached
 from tools.chaos.pipelines.stores import Stores
 from tools.chaos.query import Query
+from tools.chaos.result import RunResult
 from tools.chaos.target import has
 from tools.chaos.world import fresh
 
@@ -72,8 +72,9 @@ class PipelinesRun:
             self.drivers = PipelinesDriver(self.stores, self.home, spark)
             stack.callback(self.drivers.close)
             versions = {"sparkonce": __version__, "pyspark": pyspark.__version__}
+            versions |= self.stores.versions()
             self.result = PipelinesResult(
-                self.seed, self.kills, self.rows, versions | self.stores.versions()
+                seed=self.seed, kills=self.kills, asked=self.rows, versions=versions
             )
             self.tell(", ".join(" ".join(one) for one in self.result.versions.items()))
             try:
@@ -220,33 +221,18 @@ class PipelineFault:
     epochs: Mapping[str, int]
 
 
-@dataclass
-class PipelinesResult:
-    """Everything that is known of a run.
+@dataclass(kw_only=True)
+class PipelinesResult(RunResult):
+    """What a run showed; its rows are entries of streams, and transactions of the log.
 
     Attributes:
-        rows: entries of streams, and transactions of the log.
         lost: by pipeline, rows of the source that the target has not, or not as they are.
         doubled: by pipeline, rows of the target that the source has not.
-        ends: how drivers ended by themselves, by the names of errors.
-        alarms: what drivers said that is not so.
-        broken: what was not as promised, in words.
     """
 
-    seed: int
     kills: int
-    asked: int
-    versions: Mapping[str, str]
-    struck: list[PipelineFault] = field(default_factory=list)
     lost: Mapping[str, int] = field(default_factory=dict)
     doubled: Mapping[str, int] = field(default_factory=dict)
-    epochs: Mapping[str, int] = field(default_factory=dict)
-    ends: Mapping[str, int] = field(default_factory=dict)
-    alarms: list[str] = field(default_factory=list)
-    broken: list[str] = field(default_factory=list)
-    rows: int = 0
-    drivers: int = 0
-    seconds: float = 0.0
 
     @property
     def good(self) -> bool:
@@ -261,6 +247,3 @@ class PipelinesResult:
             f"chaos: pipelines rows={self.rows} faults={len(self.struck)} lost={lost}"
             f" doubled={doubled}"
         )
-
-    def write(self, path: Path) -> None:
-        path.write_text(json.dumps({"good": self.good, **asdict(self)}, indent=1) + "\n")
