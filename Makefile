@@ -69,13 +69,13 @@ MEMORY := /dev/shm
 ROOM := $(shell grep -qs ' $(MEMORY) .*noexec' /proc/mounts || df -Pk $(MEMORY) 2>/dev/null \
 	| awk 'END { if ($$4 > 8000000) print "PYTEST_DEBUG_TEMPROOT=$${TMPDIR:-/tmp} TMPDIR=$(MEMORY)" }')
 INSTALLED = $(wildcard $(VENV)/lib/python3*/site-packages/pyspark/python/lib/pyspark.zip)
-$(SPARK): $(DEV) tools/spark_home.py $(INSTALLED)
+$(SPARK): $(DEV) tools/spark_for_tests.py $(INSTALLED)
 	@echo "set-up: a Spark for tests"
-	@$(BIN)/python -m tools.spark_home $@
-$(CLASSES): $(SPARK) tools/shared_classes.py
+	@$(BIN)/python -m tools.spark_for_tests home $@
+$(CLASSES): $(SPARK)
 	@echo "set-up: Spark's classes, compiled"
 	@rm -f $@
-	@env -u SPARK_SUBMIT_OPTS $(OWN_SPARK) $(BIN)/python -m tools.shared_classes $@ >$@.log 2>&1 \
+	@env -u SPARK_SUBMIT_OPTS $(OWN_SPARK) $(BIN)/python -m tools.spark_for_tests classes $@ >$@.log 2>&1 \
 	|| { echo "set-up: not possible here, see $@.log; tests do without"; touch $@; }
 
 # Tests of one server stay in one process; `WORKERS=0` runs all in this one. They wait more than they
