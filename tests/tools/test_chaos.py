@@ -13,14 +13,13 @@ from typing import Any
 import pytest
 from tools.chaos import elasticsearch, plan, redis, report
 from tools.chaos.drivers import EXPECTED, ChaosDriver
-from tools.chaos.oracle import Verdict, compare
+from tools.chaos.oracle import Reader, Verdict, compare
 from tools.chaos.pipelines.run import PipelinesResult
 from tools.chaos.pipelines.stores import apart
 from tools.chaos.plan import Fault
 from tools.chaos.result import Result, Struck
 from tools.chaos.target import BOTH, Counts, Witness
 from tools.chaos.topic import Event
-from tools.chaos.watchers import Reader
 
 from sparkonce import errors
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from integration.support.epochs import DirectQuery, ElasticsearchQuery
 from integration.support.servers.elasticsearch import (
     ElasticsearchProcess,
     connect,
     private_tree,
     version_at,
 )
-from tools.chaos.target import ASIDE, COUNTERS, NUMBERS, ROWS, Counts, Target, Witness, has
+from tools.chaos.target import COUNTERS, ROWS, Counts, Target, Witness, has
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,13 +103,6 @@ class ElasticsearchTarget(Target):
             return before, sum(now.values())
 
         return sides
-
-    def bad_query(self) -> DirectQuery:
-        fields = {"id": {"type": "long"}, "n": {"type": "byte"}}
-        with connect(self.url) as client:
-            client.indices.create(index="chaos-bad", mappings={"properties": fields})
-        target = {"index": "chaos-bad", "deadLetter": "chaos-letters"}
-        return ElasticsearchQuery(NUMBERS, url=self.url, **target, **ASIDE)
 
     def residue(self) -> list[str]:
         with connect(self.url) as client:

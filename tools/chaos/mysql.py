@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from integration.support.epochs import DirectQuery, MySqlQuery
 from integration.support.servers.mysql import MySqlProcess, connect, private_binary, version_at
-from tools.chaos.target import ASIDE, COUNTERS, NUMBERS, ROWS, Counts, Target, Witness, has
+from tools.chaos.target import COUNTERS, ROWS, Counts, Target, Witness, has
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,12 +91,6 @@ class MySqlTarget(Target):
                 return int(left or 0), int(right or 0)
 
         return sides
-
-    def bad_query(self) -> DirectQuery:
-        with connect(self.url) as client, client.cursor() as cursor:
-            cursor.execute("CREATE TABLE chaos_bad (id BIGINT, n TINYINT)")
-        target = {"dbtable": "chaos_bad", "deadLetter": "chaos_letters"}
-        return MySqlQuery(NUMBERS, url=self.url, **target, **ASIDE)
 
     def residue(self) -> list[str]:
         with connect(self.url) as client, client.cursor() as cursor:

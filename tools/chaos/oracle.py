@@ -1,9 +1,11 @@
-"""Compares what the target holds with a recount of Kafka's own log."""
+"""What judges a run: a recount of Kafka's own log, and a reader that looks all the while."""
 
 from __future__ import annotations
 
+import threading
+import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from tools.chaos.target import BOTH, SIDES, Counts, Witness
@@ -58,3 +60,58 @@ def _recount(
             sums[side, event.bucket] += event.amount
             numbers[side, event.bucket] += 1
     return amounts, sums, numbers
+
+
+PAUSE = 0.02
+SAMPLE = 1.0
+
+
+class Reader:
+    """A thread that reads until it is closed; where the server is down it connects again.
+
+    Args:
+        watch: see `Target.watch`.
+        began: when the run did, by `time.monotonic()`.
+
+    Attributes:
+        reads: how often it has read.
+        changes: how often that was another state than the one before.
+        torn: how often a part of an epoch was seen without the rest.
+        last: what it saw last, two sums.
+        samples: seconds since then, and how many rows were to be seen.
+    """
+
+    def __init__(self, watch: Callable[[], Callable[[], tuple[int, int]]], began: float) -> None:
+        self._watch = watch
+        self.reads = self.torn = self.changes = 0
+        self.samples: list[tuple[float, int]] = []
+        self.last = (-1, -1)
+        self._began = began
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="reader", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._over.is_set():
+            try:
+                self._read(self._watch())
+            except Exception:  # whatever a client says of a server that is killed
+                time.sleep(10 * PAUSE)
+
+    def _read(self, sides: Callable[[], tuple[int, int]]) -> None:
+        while not self._over.wait(PAUSE):
+            seen = sides()
+            self.reads += 1
+            self.torn += seen[0] != seen[1]
+            self.changes += seen != self.last
+            self.last = seen
+            self._sample(seen[0])
+
+    def _sample(self, rows: int) -> None:
+        now = time.monotonic() - self._began
+        if not self.samples or now - self.samples[-1][0] >= SAMPLE:
+            self.samples.append((round(now, 1), rows))

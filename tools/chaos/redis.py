@@ -7,15 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from integration.support.epochs import DirectQuery
 from integration.support.servers.process import wait_until
 from integration.support.servers.redis import RedisProcess, connect, version_at
 from tools.chaos.target import (
-    ASIDE,
-    BAD,
     BOTH,
     COUNTERS,
-    NUMBERS,
     ROWS,
     Counts,
     Target,
@@ -98,17 +94,12 @@ class RedisTarget(Target):
 
         return sides
 
-    def bad_query(self) -> DirectQuery:
-        with connect(self.url) as client:
-            client.set(f"chaos-bad:{BAD}", "no hash")
-        return DirectQuery(NUMBERS, url=self.url, key="chaos-bad:{n}", deadLetter="chaos", **ASIDE)
-
     def residue(self) -> list[str]:
         with connect(self.url) as client:
             names = [name.decode() for name in client.scan_iter("*", count=AT_ONCE)]
-        named = ("record:", "names", "decided", "letters:chaos")
+        named = ("record:", "names", "decided")
         ledgers = tuple(f"{{sparkonce}}:{name}" for name in named)
-        rows = (f"{WITNESS}:", f"{COUNTER}:", "chaos-bad:")
+        rows = (f"{WITNESS}:", f"{COUNTER}:")
         return [name for name in names if not name.startswith((*ledgers, *rows))]
 
     def last_checks(self) -> Mapping[str, Callable[[Scene], str]]:

@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import redis
-from integration.support.epochs import DirectQuery
 from integration.support.proxy import Proxies, Proxy
 from integration.support.redis_everywhere import Everywhere
 from integration.support.servers.faults import Plan
@@ -24,9 +23,6 @@ from tools.chaos.redis import (
     witnesses,
 )
 from tools.chaos.target import (
-    ASIDE,
-    BAD,
-    NUMBERS,
     SIDES,
     Counts,
     Target,
@@ -133,11 +129,6 @@ class ClusterTarget(Target):
         """What replicas have is not lost with their primary."""
         return {**RedisTarget.options(self, query), "waitReplicas": "1"}  # type: ignore[arg-type]
 
-    def bad_query(self) -> DirectQuery:
-        client, key = Everywhere(self.cluster).of(f"chaos-bad:{BAD}")
-        client.set(key, "no hash")
-        return DirectQuery(NUMBERS, url=self.url, key="chaos-bad:{n}", deadLetter="chaos", **ASIDE)
-
     def rows(self) -> Iterator[Witness]:
         for client, names in self._by_node(f"{WITNESS}:"):
             for at in range(0, len(names), AT_ONCE):
@@ -168,9 +159,9 @@ class ClusterTarget(Target):
     def residue(self) -> list[str]:
         """Lanes and what is known of them are of the ledger."""
         own = [key.decode() for _, key in Everywhere(self.cluster).keys(b"")]
-        ledgers = ("record:", "names", "decided", "letters:chaos", "lanes:")
+        ledgers = ("record:", "names", "decided", "lanes:")
         known = (*(f"{{sparkonce}}:{name}" for name in ledgers), "sparkonce:{")
-        rows = (f"{WITNESS}:", f"{COUNTER}:", "chaos-bad:")
+        rows = (f"{WITNESS}:", f"{COUNTER}:")
         return [name for name in own if not name.startswith((*known, *rows))]
 
     def _by_node(self, begin: str) -> Iterator[tuple[redis.Redis, list[bytes]]]:

@@ -72,10 +72,9 @@ class Result(RunResult):
 
     Attributes:
         planned: kills that were asked for.
-        skipped: kinds of faults that can't come about here, or "alerts", and why.
+        skipped: kinds of faults that can't come about here, and why.
         missed: faults that did not come about, and why.
         checks: what was seen at the end, by the names of the last checks.
-        alerts: those of docs/monitoring.md that have fired, and for how many seconds.
         reads, changes: how often the reader has read, and seen another state than before.
         leftovers: attempts that `sparkonce gc` has dropped.
         pace: seconds since the run began, and how many rows a reader saw.
@@ -86,7 +85,6 @@ class Result(RunResult):
     missed: dict[str, str] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     checks: dict[str, str] = field(default_factory=dict)
-    alerts: Mapping[str, int] = field(default_factory=dict)
     lost: int = 0
     duplicated: int = 0
     torn: int = 0

@@ -19,16 +19,15 @@ from integration.support.servers.kafka import KafkaProcess
 from tools.chaos import disk as small_disk
 from tools.chaos import oracle, plan
 from tools.chaos.drivers import Broken, ChaosSpark, Mode, NotReached
+from tools.chaos.oracle import Reader
 from tools.chaos.plan import Fault
 from tools.chaos.result import Result, Struck
 from tools.chaos.strikes import strike
 from tools.chaos.target import Make, Target
 from tools.chaos.topic import Topic
-from tools.chaos.watchers import Alerts, Reader, due, put_aside
 from tools.chaos.world import ChaosWorld, fresh
 
 from sparkonce import __version__
-from sparkonce.operate.admin import GRACE
 from sparkonce.operate.arguments import admin_of
 from sparkonce.operate.cli import main as sparkonce
 
@@ -94,11 +93,8 @@ class Run:
         )
         stack.callback(world.close)
         reader = stack.enter_context(closing(Reader(target.watch, self.began)))
-        self.alerts = Alerts(stack, target.url)
-        if self.alerts.why_not:
-            self.result.skipped["alerts"] = self.alerts.why_not
         striking, looking = partial(self._strike_all, faults, disk), partial(self._look, reader)
-        for step in (striking, self._finish, self._hear, self._count, looking):
+        for step in (striking, self._finish, self._count, looking):
             self._take(partial(step, world))
         for name, check in target.last_checks().items():
             self._take(partial(self._check, name, check, world), f"{name}: ")
@@ -172,13 +168,6 @@ class Run:
         self._say(world, f"lost={found.lost} duplicated={found.duplicated}; sparkonce gc")
         result.leftovers = _gc(target.url)
         result.residue = [*target.residue(), *_unfinished(target.url)]
-
-    def _hear(self, world: ChaosWorld) -> None:
-        target = world.target
-        leftovers = any(sink.leftovers(GRACE) for sink in admin_of(target.url, ()).sinks())
-        put_aside(target.bad_query())
-        awaited = due(self.result.struck, leftovers, stepwise="finish" in target.points)
-        self.result.alerts = self.alerts.fired(awaited)
 
     def _look(self, reader: Reader, _: ChaosWorld) -> None:
         """A reader that does not see all that was counted could not have seen what is torn."""

@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
-import pyarrow as pa
 from integration.support.proxy import Proxy
 from tools.chaos.topic import BUCKETS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from integration.support.epochs import DirectQuery
     from integration.support.servers.faults import Predicate
 
 SIDES = ("left", "right")
@@ -25,11 +23,6 @@ ROWS, COUNTERS = "rows", "counters"
 QUERIES = (ROWS, COUNTERS)
 """The two queries of a driver. `rows` writes each event to a place of its own, as a witness that
 a row which took effect twice can't hide from; `counters` adds each event to its bucket."""
-
-BAD, GOOD = 300, 1
-NUMBERS = pa.schema([("id", pa.int64()), ("n", pa.int64())])
-ASIDE = {"onBadRow": "deadLetter", "sinkId": "bad", "maxBadRows": "100%"}
-"""Of such a query; its target and its letters have names that begin with `chaos`."""
 
 LOADING = 180.0
 """Seconds that a server may take to start with all that it holds."""
@@ -112,10 +105,6 @@ class Target(ABC):
     @abstractmethod
     def watch(self) -> Callable[[], tuple[int, int]]:
         """Connect a reader: it tells two sums, which differ where it sees a part of an epoch."""
-
-    @abstractmethod
-    def bad_query(self) -> DirectQuery:
-        """Make a query with a target of its own, which puts rows aside whose `n` is `BAD`."""
 
     @abstractmethod
     def residue(self) -> list[str]:

@@ -6,14 +6,11 @@ import json
 import shutil
 import urllib.error
 import urllib.request
-from collections import Counter
 from typing import Any
-from urllib.parse import urlencode
 
 from integration.support.servers.finder import NoServerError, installing
 from integration.support.servers.process import HOST, ServerProcess
 
-KEPT = "12h"
 NAMED = "Sparkonce"
 CONFIG = """
 global: {{scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}}
@@ -22,16 +19,11 @@ scrape_configs: [{{job_name: sparkonce, static_configs: [{{targets: ["{target}"]
 """
 
 
-def program() -> str | None:
-    """The path of the program, if it is installed."""
-    return shutil.which("prometheus")
-
-
 class PrometheusProcess(ServerProcess):
     """It asks one target each second."""
 
     def __init__(self, target: str, rules: str) -> None:
-        self._program = program()
+        self._program = shutil.which("prometheus")
         if self._program is None:
             why = {"native": "no prometheus on PATH"}
             raise NoServerError("prometheus", why, installing("prometheus"))
@@ -55,15 +47,6 @@ class PrometheusProcess(ServerProcess):
         alerts = self._asked("alerts")["data"]["alerts"]
         names = {alert["labels"]["alertname"] for alert in alerts if alert["state"] == "firing"}
         return {name.removeprefix(NAMED) for name in names}
-
-    def fired(self) -> dict[str, int]:
-        """The names of the alerts that have fired in the last hours, and for how many seconds."""
-        query = f'count_over_time(ALERTS{{alertstate="firing"}}[{KEPT}])'
-        series = self._asked(f"query?{urlencode({'query': query})}")["data"]["result"]
-        seconds: Counter[str] = Counter()
-        for one in series:
-            seconds[one["metric"]["alertname"].removeprefix(NAMED)] += int(one["value"][1])
-        return dict(seconds)
 
     def _asked(self, what: str) -> Any:
         where = f"http://{HOST}:{self.port}/api/v1/{what}"
