@@ -148,7 +148,7 @@ variant-client9: $(CLASSES)
 variant-lowest: LOWEST := $(OR_UNIT)
 variant-lowest-slow: LOWEST := "slow and (variants or not integration)"
 variant-lowest variant-lowest-slow: $(CLASSES) $(VALKEY)
-	@$(BIN)/uv pip install --quiet --resolution lowest-direct --target .build/lowest --requirement pyproject.toml \
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --resolution lowest-direct --target .build/lowest --requirement pyproject.toml \
 		$(foreach one,redis mysql elasticsearch metrics,--extra $(one))
 	@PYTHONPATH=$(CURDIR)/.build/lowest $(PYTEST) -m $(LOWEST) $(PYTEST_ARGS) \
 		$(foreach one,core redis mysql elasticsearch,tests/$(one)) \
