@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from tools.model.mapping import Fields, StoreView
+from tools.model.mapping import QUERIES, Fields, StoreView
 from tools.model.network import Network, ScriptedActor, Stage
 from tools.model.scopes import Scope
 
@@ -75,9 +75,8 @@ def _encode(rows: Any) -> bytes:
     return json.dumps(list(rows)).encode()
 
 
-IDS = {"a": "a", "b": "n", "p": "p"}
+IDS = {q: one for one, q in QUERIES.items()}
 """Of queries, as the explorer has them."""
-NAMES = {one: q for q, one in IDS.items()}
 
 
 class Roles:
@@ -135,7 +134,7 @@ class Roles:
         return actor
 
     def through(self, run: Run, actor: ScriptedActor) -> Run:
-        """A run whose requests are those of a actor."""
+        """A run whose requests are those of an actor."""
         return replace(run, query=replace(run.query, through=actor.client))
 
 

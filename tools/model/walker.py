@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from tools.model.mapping import WHYS, WRITES, is_claim
+from tools.model.mapping import QUERIES, WHYS, WRITES, is_claim
 from tools.model.network import (
     Parted,
     ScriptedActor,
@@ -19,7 +19,7 @@ from tools.model.network import (
     lost,
 )
 from tools.model.paths import Path
-from tools.model.roles import IDS, NAMES, Roles, Staging, admin_of
+from tools.model.roles import IDS, Roles, Staging, admin_of
 from tools.model.scopes import Scope
 from tools.model.tlc import Function, tla
 
@@ -254,7 +254,7 @@ class Walker:
     def on_dooms(self, step: Function) -> None:
         staging = self.tasks[step["a"] - 1]
         run, task = (
-            Run(self.roles.query(NAMES[staging.task.query_id]), staging.task.run_id),
+            Run(self.roles.query(QUERIES[staging.task.query_id]), staging.task.run_id),
             staging.task,
         )
         receipts = [staging.claimed()]
