@@ -48,9 +48,9 @@ def _lines() -> Iterator[Mutant]:
     for line in table.splitlines()[1:]:
         cells = [cell.strip() for cell in line.split("|")]
         name, kit, explorer, breaks, leaves, instead, text, unlike = cells
-        scope, slow, _ = text.partition("minutes")
+        within, slow, _ = text.partition("minutes")
         # A store of the mutants dooms in two steps, as that in memory does.
-        scope = Scope.parse("mutant", ", ".join(filter(None, [scope.strip(", "), "OneStep no"])))
+        scope = Scope.parse("mutant", ", ".join(filter(None, [within.strip(", "), "OneStep no"])))
         definitions = dict(re.findall(r"`(\w+)`: `(\w+)`", instead))
         found = bool(explorer)
         yield Mutant(
