@@ -16,7 +16,6 @@ from tools.matrix import (
     Cell,
     every_cell,
     outcome,
-    pythons,
     report,
     slug,
     summary,
@@ -42,23 +41,6 @@ def test_the_cells_of_ci_have_each_release_and_each_python() -> None:
     cells = [Cell.named(name) for name in line[1].split()]
     assert {cell.spark for cell in cells} >= set(RELEASES)
     assert {cell.python for cell in cells} >= {*PYTHONS} - {"3.11"}
-
-
-def test_a_stub_on_the_path_is_passed_over_for_the_python_of_pyenv(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}")
-    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
-    found = {"bin/python3.12": "exit 127", "pyenv/versions/3.12.1/bin/python": "echo 3.12"}
-    for name, says in found.items():
-        path = tmp_path / name
-        path.parent.mkdir(parents=True)
-        path.write_text(f"#!/bin/sh\n{says}\n")
-        path.chmod(0o755)
-    assert pythons.python("3.12") == path
-    path.unlink()
-    with pytest.raises(UnavailableError, match=r"no python3\.12 on PATH, nor in pyenv, nor in D"):
-        pythons.python("3.12")
 
 
 @pytest.mark.parametrize(

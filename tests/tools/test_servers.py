@@ -22,7 +22,6 @@ from integration.support.servers.finder import (
 )
 from integration.support.servers.mysql import SERVERS
 from integration.support.servers.process import Binary
-from integration.support.servers.redis import REDIS
 
 
 @pytest.fixture(autouse=True)
@@ -132,18 +131,6 @@ def test_without_a_server_a_test_fails_where_servers_are_required(
     monkeypatch.setenv("REQUIRE_SERVERS", "1")
     with pytest.raises(pytest.fail.Exception, match="native: not on PATH"):
         or_skip(nothing)
-
-
-def test_a_private_redis_runs_the_binary_that_was_asked_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for how in ("native", "embedded"):
-        monkeypatch.setitem(REDIS.programs, how, partial(Binary, how, (f"/{how}",)))  # type: ignore[arg-type]
-    assert REDIS.program().how == "native"
-    monkeypatch.setenv("SPARKONCE_TEST_REDIS", "embedded")
-    assert REDIS.program().how == "embedded"
-    monkeypatch.setenv("SPARKONCE_TEST_REDIS", "url")
-    assert REDIS.program().how == "native"
 
 
 @pytest.fixture
