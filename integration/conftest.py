@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
-from integration.support.counted import make_counters
+from integration.support.elasticsearch import make_counters
 from integration.support.environments import build_wheel
 from integration.support.marks import slow_cases
 from integration.support.proxy import Proxy

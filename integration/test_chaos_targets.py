@@ -16,7 +16,6 @@ from tools.chaos.target import COUNTERS, MAKERS, ROWS, SIDES, Target, maker
 from tools.chaos.topic import Event
 
 pytestmark = pytest.mark.slow
-
 EVENTS = [Event(0, offset, bucket=offset % 3, amount=10 + offset) for offset in range(6)]
 PLACE = [("part", pa.int32()), ("place", pa.int64())]
 SUMS = [("n", pa.int64()), ("amount", pa.int64())]

@@ -162,26 +162,6 @@ def test_a_forked_process_does_not_speak_on_a_socket_of_its_parent(mysql_url: st
     subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
 
 
-def test_a_password_that_was_changed_is_used_for_the_next_connection(
-    mysql: Cursor, mysql_url: str, unique: str, tmp_path: Path
-) -> None:
-    mysql.execute(f"CREATE USER {unique}@'%' IDENTIFIED BY 'first'")
-    mysql.execute(f"GRANT ALL ON *.* TO {unique}@'%'")
-    secret = tmp_path / "secret"
-    secret.write_text("first")
-    url = mysql_url.replace("//root@", f"//{unique}@")
-    query = MySqlQuery(SCHEMA, url=url, dbtable="t", key="id", passwordFile=str(secret))
-    session = query.sink.store.session
-    try:
-        assert session.run("SELECT 1") == ((1,),)
-        mysql.execute(f"ALTER USER {unique}@'%' IDENTIFIED BY 'second'")
-        secret.write_text("second")
-        session.pool.close_idle()
-        assert session.run("SELECT 1") == ((1,),)
-    finally:
-        mysql.execute(f"DROP USER {unique}@'%'")
-
-
 @pytest.mark.slow
 def test_a_session_of_spark_that_runs_many_queries_keeps_few_connections(
     spark: SparkSession, mysql: Cursor, mysql_name: str, mysql_url: str, table: str, tmp_path: Path

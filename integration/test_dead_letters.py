@@ -11,7 +11,7 @@ import pytest
 import redis
 from click.testing import CliRunner
 from elasticsearch import Elasticsearch
-from integration.support.documents import documents
+from integration.support.elasticsearch import documents
 from integration.support.epochs import DirectQuery, ElasticsearchQuery, MySqlQuery
 from integration.support.marks import slow_cases, slow_rows
 from pymysql.cursors import Cursor
@@ -23,7 +23,6 @@ from sparkonce.operate.cli import main
 from sparkonce.spark.types import arrow_schema
 
 PAGE = Path(__file__).parents[1] / "docs" / "dead-letters.md"
-
 STORED = {
     "b boolean": ("true", "false", "null"),
     "i1 tinyint": ("-128", "127"),

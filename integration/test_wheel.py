@@ -15,11 +15,10 @@ from zipfile import ZipFile
 import pytest
 from demo.java import java_home
 from elasticsearch import Elasticsearch
-from integration.support.counted import counts
+from integration.support.elasticsearch import counts
 from integration.support.environments import Environment
 
 pytestmark = pytest.mark.slow
-
 PROGRAM = textwrap.dedent(
     """
     import json

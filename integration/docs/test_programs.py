@@ -1,6 +1,6 @@
 """The programs in the docs run as they stand, but for their addresses and names.
 
-Those of README, the quickstart, dead-letters.md and writing-a-connector.md have tests of their own.
+Those of dead-letters.md have tests of their own; of writing-a-connector.md the quick rules run.
 """
 
 from __future__ import annotations
@@ -13,24 +13,25 @@ from typing import Any
 
 import pytest
 import redis
+from demo.java import java_home
 from elasticsearch import Elasticsearch
 from integration.support.marks import slow_rows
-from integration.support.mysql_following import logging_server
+from integration.support.mysql import logging_server
 from integration.support.servers.finder import or_skip
 from integration.support.servers.mysql import connect as connect_mysql
 from pymysql.cursors import Cursor
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
+from tests.kit import tutorial
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 ELSEWHERE = {
     "quickstart.md": "the program of README",
     "dead-letters.md": "test_dead_letters",
-    "writing-a-connector.md": "tests/kit/test_tutorial and test_tutorial_streaming",
+    "writing-a-connector.md": "tests/kit/test_tutorial, and the last tests here",
 }
 USER = {"user": 7, "clicks": 2, "name": "x", "id": 1, "order_id": 5, "line_no": 1}
-
 Run = Callable[..., None]
 
 
@@ -229,3 +230,63 @@ def test_streams_into_elasticsearch(
     elastic.indices.refresh(index=index)
     (hit,) = elastic.search(index=index)["hits"]["hits"]
     assert hit["_source"]["order_id"] == 5
+
+
+def stop_after_some_epochs(query: StreamingQuery) -> None:
+    while query.lastProgress is None or query.lastProgress.batchId < 3:
+        assert not query.exception()
+    query.stop()
+
+
+def rows_read(checkpoint: Path) -> Iterator[int]:
+    """By the end of each epoch: the rate source notes the seconds that it has given rows for."""
+    for epoch in checkpoint.glob("offsets/[0-9]*"):
+        yield 1000 * json.loads(epoch.read_text().splitlines()[-1])
+
+
+def test_example_in_readme_counts_each_row_once(
+    spark: SparkSession,
+    redis_url: str,
+    unique: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert spark is SparkSession.getActiveSession()
+    monkeypatch.setattr(StreamingQuery, "awaitTermination", stop_after_some_epochs)
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    for here, there in {
+        "redis://localhost:6379/0": redis_url,
+        "user:{user}": f"{unique}:{{user}}",
+        "/tmp/": f"{tmp_path}/",
+    }.items():
+        assert here in code
+        code = code.replace(here, there)
+    exec(code, {})
+    with redis.Redis.from_url(redis_url, decode_responses=True) as client:
+        counted = sum(int(client.hget(f"{unique}:{user}", "clicks") or 0) for user in range(10))
+    assert counted > 0
+    assert counted in set(rows_read(tmp_path / "checkpoints" / "clicks"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("tests", "rules", "found"),
+    [
+        ("test_sqlite_streaming.py", "q01 or q02 or q03 or q08", ["4 passed"]),
+        (
+            "test_files.py",
+            "f01 or f02 or f05 or f12",
+            ["3 passed, 1 skipped", "it tells no latestOffset"],
+        ),
+    ],
+    ids=["sink", "source"],
+)
+def test_the_connector_of_the_page_is_green(
+    tmp_path: Path, tests: str, rules: str, found: list[str]
+) -> None:
+    for name in ("java", "home"):
+        (tmp_path / name).mkdir()
+    java = str(java_home(tmp_path / "java"))
+    done = tutorial.run(tmp_path / "home", tests, "-k", rules, JAVA_HOME=java)
+    assert done.returncode == 0, done.stdout[-5000:]
+    assert all(said in done.stdout for said in found), done.stdout[-5000:]

@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from elasticsearch import Elasticsearch
+from integration.support.elasticsearch import Index, Private
 from integration.support.epochs import ElasticsearchQuery
 from integration.support.proxy import Proxy
 from integration.support.servers.elasticsearch import ElasticsearchProcess, private_tree
 from integration.support.servers.finder import or_skip
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
-    import pyarrow as pa
+@pytest.fixture
+def index(index: str, elasticsearch_url: str, elastic: Elasticsearch) -> Index:
+    return Index(index, elasticsearch_url, elastic)
 
 
 @pytest.fixture
-def into_index(elasticsearch_url: str, index: str) -> Callable[..., ElasticsearchQuery]:
+def into_index(index: Index) -> Callable[..., ElasticsearchQuery]:
     """Make a checked query into the index, which is made from its schema if it is not there."""
-
-    def make(schema: pa.Schema, **options: str) -> ElasticsearchQuery:
-        given = {"url": elasticsearch_url, "index": index, "createIndex": "true", **options}
-        query = ElasticsearchQuery(schema, **given)
-        query.sink.check()
-        return query
-
-    return make
+    return index.into
 
 
 @pytest.fixture
-def private_elasticsearch() -> Iterator[Callable[..., ElasticsearchProcess]]:
+def private_elasticsearch() -> Iterator[Private]:
     """Start a node of the test's own: `private_elasticsearch("http.max_content_length: 1mb")`."""
     with ExitStack() as running:
 

@@ -5,28 +5,25 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
 from elasticsearch import Elasticsearch
-from integration.support.documents import documents
-from integration.support.epochs import ElasticsearchQuery
+from integration.support.elasticsearch import Index, documents
+from integration.support.epochs import COUNTER, ElasticsearchQuery
 
-from sparkonce.errors import CommitRefused, RowRefused
+from sparkonce.errors import RowRefused
 from sparkonce.operate.cli import main
-
-COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 
 
 @pytest.fixture
-def world(elastic: Elasticsearch, index: str) -> Iterator[str]:
+def world(index: Index) -> Iterator[str]:
     """A target for small numbers, and a prefix of the test's own."""
     fields = {"id": {"type": "long"}, "n": {"type": "byte"}}
     guard = {"sparkonce": {"type": "object", "enabled": False}}
-    elastic.indices.create(index=index, mappings={"properties": {**fields, **guard}})
+    index.client.indices.create(index=index, mappings={"properties": {**fields, **guard}})
     yield index
     for name in ("ledger", "log", "bad"):
-        elastic.options(ignore_status=404).indices.delete(index=f"{index}-{name}")
+        index.client.options(ignore_status=404).indices.delete(index=f"{index}-{name}")
 
 
 @pytest.fixture
@@ -51,15 +48,6 @@ def ones(count: int) -> list[dict[str, int]]:
     return [{"id": i, "n": 1} for i in range(count)]
 
 
-def test_status_shows_every_sink_and_nothing_where_there_is_none(query: ElasticsearchQuery) -> None:
-    assert "No sink has written to this store." in sparkonce("status", query).output
-    query.run(0, ones(5))
-    query.stage(1, ones(3))
-    (told,) = json.loads(sparkonce("status", query, "--json").output)
-    assert (told["sink"], told["epoch"], told["rows"]) == (query.name, 0, 5)
-    assert (told["staged_attempts"], told["staged_chunks"]) == (1, 2)
-
-
 def test_recover_puts_refused_rows_aside_on_demand_and_doubles_nothing(
     query: ElasticsearchQuery, elastic: Elasticsearch, world: str
 ) -> None:
@@ -79,24 +67,6 @@ def test_recover_puts_refused_rows_aside_on_demand_and_doubles_nothing(
     assert (letter["epoch"], letter["id"], json.loads(letter["row"])) == (1, "3", {"id": 3, "n": 1})
     mapping = elastic.indices.get_mapping(index=f"{world}-bad")[f"{world}-bad"]["mappings"]
     assert mapping["dynamic"] == "false"
-
-
-def test_gc_drops_what_no_epoch_will_take(query: ElasticsearchQuery) -> None:
-    query.run(0, ones(1))
-    query.stage(1, ones(5))
-    query.stage(9, ones(1))
-    assert "0 attempts found" in sparkonce("gc", query, "--yes").output
-    assert "2 attempts found, 2 dropped." in sparkonce("gc", query, "--yes", "--grace", "0").output
-    assert "0 attempts found" in sparkonce("gc", query, "--grace", "0").output
-
-
-def test_forgotten_sink_refuses_the_query_that_still_runs(query: ElasticsearchQuery) -> None:
-    query.run(0, ones(1))
-    receipts = query.stage(1, ones(1))
-    assert "is forgotten" in sparkonce("forget", query, query.name, "--yes").output
-    with pytest.raises(CommitRefused):
-        query.commit(1, receipts)
-    assert "No sink has written" in sparkonce("status", query).output
 
 
 def test_doctor_looks_at_cluster_disks_and_clock(query: ElasticsearchQuery) -> None:

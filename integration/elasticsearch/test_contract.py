@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from itertools import count
+from pathlib import Path
+from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from demo.java import java_home
 from elasticsearch import Elasticsearch
-from integration.support.documents import has_script_processor
+from integration.support.elasticsearch import MANY_SLOW, SLOW, Index, has_script_processor, searches
+from integration.support.kit import (
+    ConnectorReads,
+    counting,
+    in_elasticsearch,
+    index_of_elasticsearch,
+)
+from integration.support.proxy import Proxy
+from integration.support.runs import Job
 from integration.support.servers.elasticsearch import connect
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
 
 from pyspark_elasticsearch.connector import ElasticsearchConnector
 from pyspark_elasticsearch.journal.indices import definition
 from sparkonce.tck.connector_subject import ConnectorSubject
+from sparkonce.tck.read_contract import ReadContract, ReadSubject
+from sparkonce.tck.sources import SourceContract, StreamingSource
+from sparkonce.tck.spark.bench import Bench
+from sparkonce.tck.spark.checks import CHECKS
+from sparkonce.tck.spark.run import run_check
 from sparkonce.tck.store_contract import StoreContract
 from sparkonce.tck.subject import NewSubject
-
-pytestmark = [pytest.mark.slow, pytest.mark.variants]
 
 WORLDS = 4
 TARGET = {
@@ -142,5 +162,184 @@ def new_subject(
         subject.client.close()
 
 
+@pytest.mark.slow
+@pytest.mark.variants
 class TestElasticsearchStore(StoreContract):
     pass
+
+
+FIELDS = {
+    "id": {"type": "long"},
+    "name": {"type": "keyword"},
+    "n": {"type": "long"},
+    "x": {"type": "double"},
+    "flag": {"type": "boolean"},
+    "at": {"type": "date"},
+}
+
+AT_ONCE = 5000
+WHOLE = (-1, 0, 1, 99, 100, "5", 1.0)
+TEXTS = ("", " ", "a", "A", "á", "ab", "a*", "a?b", "\\", "long " * 9, "1", "1.10", "true", "😀", 5)
+
+
+DATES = (
+    *("0001-01-01", "9999-12-31T23:59:59.999Z", "1969-12-31T23:59:59.9999Z", "1970-01-01"),
+    *("2026-03-29T01:30:00.123456Z", 1700000000000),
+)
+
+
+DRAWN: list[tuple[dict[str, object], Sequence[object]]] = [
+    *(({"type": kind}, WHOLE) for kind in ("byte", "short", "integer", "long")),
+    ({"type": "byte"}, (-128, 127)),
+    ({"type": "long"}, (-(2**63), -(2**53) - 1, 2**53 + 1, 2**63 - 1)),
+    ({"type": "long", "null_value": 7}, (7, 8)),
+    ({"type": "long", "index": False}, WHOLE),
+    ({"type": "long", "doc_values": False}, WHOLE),
+    ({"type": "long", "ignore_malformed": True}, (1, 2, 3)),
+    *(({"type": kind}, (0.0, -0.0, 0.1, 1.5, -2.5)) for kind in ("double", "float", "half_float")),
+    ({"type": "double"}, (5e-324, 1.7976931348623157e308, 2.0**53, 1 / 3)),
+    ({"type": "boolean"}, (True, False, "true", "false", "")),
+    ({"type": "keyword"}, TEXTS),
+    ({"type": "keyword"}, (1.5, True, 7, "1.5", "\uffffb", "\U0001f600a")),
+    ({"type": "keyword", "index": False}, TEXTS),
+    ({"type": "keyword", "ignore_above": 5}, TEXTS),
+    ({"type": "keyword", "normalizer": "low"}, TEXTS),
+    ({"type": "keyword", "null_value": "none"}, TEXTS),
+    ({"type": "text"}, TEXTS),
+    ({"type": "ip"}, ("10.0.0.1", "::1", "0:0:0:0:0:0:0:1")),
+    ({"type": "date"}, DATES),
+    ({"type": "date", "format": "epoch_second"}, (0, 1, 1700000000)),
+    ({"type": "date_nanos"}, ("2026-03-29T01:30:00.123456789Z", "1970-01-01T00:00:00Z")),
+]
+"""Mappings of a field, and values that it takes."""
+
+
+class ElasticsearchReads(ConnectorReads):
+    """An index of one shard, which is read in several slices."""
+
+    connector = ElasticsearchConnector()
+    columns = 4
+    words = ("sort", "fields", "hits", "pit_id", "timed_out", "total")
+
+    def __init__(self, proxy: Proxy, client: Elasticsearch, index: str) -> None:
+        self.proxy, self.client, self.index = proxy, client, index
+        self.raw, self.numbers = {"url": proxy.url, "index": index}, count(1)
+        client.indices.create(index=index, mappings={"dynamic": "strict", "properties": FIELDS})
+
+    def fill(self, table: pa.Table) -> None:
+        further = {name: {"type": "long"} for name in table.column_names if name not in FIELDS}
+        self.client.indices.put_mapping(index=self.index, properties=further)
+        lines = [
+            json.dumps({"create": {"_id": str(row["id"])}})
+            + "\n"
+            + json.dumps({**row, "at": row["at"] and row["at"].isoformat()})
+            for row in table.to_pylist()
+        ]
+        for at in range(0, len(lines), AT_ONCE):
+            body = "\n".join(lines[at : at + AT_ONCE]) + "\n"
+            told = self.client.bulk(index=self.index, body=body)
+            assert not told["errors"], told["items"][0]
+        self.client.indices.refresh(index=self.index)
+
+    def churn(self) -> None:
+        number = next(self.numbers)
+        self.client.index(
+            index=self.index, id=f"new{number}", document={"id": -number}, refresh=True
+        )
+        self.client.options(ignore_status=404).delete(index=self.index, id=f"new{number // 2}")
+
+    def draw(self, random: Random) -> str:
+        mapping, values = random.choice(DRAWN)
+        settings = {"analysis": {"normalizer": {"low": {"type": "custom", "filter": "lowercase"}}}}
+        self.index = self.raw["index"] = f"{self.index.partition('.')[0]}.{next(self.numbers)}"
+        properties = {"v": mapping, "other": {"type": "long"}}
+        self.client.indices.create(
+            index=self.index, settings=settings, mappings={"properties": properties}
+        )
+        rows = [*values, *random.choices([*values, None], k=60)]
+        lines = ('{"create": {}}\n' + json.dumps({"v": one, "other": 1}) for one in rows)
+        self.client.bulk(index=self.index, body="\n".join(lines) + "\n", refresh=True)
+        return str(mapping)
+
+    @contextmanager
+    def slow(self) -> Iterator[Callable[[], int]]:
+        """A query that computes for a while of each document, of thousands."""
+        lines = ['{"create": {}}', '{"id": 1}'] * MANY_SLOW
+        self.client.bulk(index=self.index, body="\n".join(lines) + "\n", refresh=True)
+        self.raw |= {"timeout": "0.3", "query": SLOW}
+        yield lambda: sum(self.index in one for one in searches(self.client))
+
+    def spoil(self) -> str:
+        self.client.index(index=self.index, document={"n": [1, 2]}, refresh=True)
+        return "n"
+
+
+class TestElasticsearchReads(ReadContract):
+    @pytest.fixture
+    def reading(self, elasticsearch_proxy: Proxy, index: Index) -> ReadSubject:
+        return ElasticsearchReads(elasticsearch_proxy, index.client, index)
+
+
+@pytest.fixture
+def job(spark: SparkSession, index: Index, tmp_path: Path) -> Job:
+    made = Job(spark, tmp_path / "job", index.url, index)
+    made.format = "elasticsearch"
+    made.options = {"url": index.url, "index": index, "createIndex": "true"}
+    return made
+
+
+def half_and_fail(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The first attempt of a task dies with half of its rows written."""
+    context = TaskContext.get()
+    for batch in batches:
+        yield batch.slice(0, len(batch) // 2)
+        if context and context.attemptNumber() == 0 and batch.column(0)[0].as_py() >= 3000:
+            raise RuntimeError("the first attempt dies")
+        yield batch.slice(len(batch) // 2)
+
+
+@pytest.mark.slow
+def test_task_that_fails_and_replay_write_each_row_once(job: Job, index: Index) -> None:
+    job.transform = lambda rows: rows.coalesce(1).mapInArrow(half_and_fail, rows.schema)
+    job.put(range(3000))
+    job.put(range(3000, 6500))
+    job.run()
+    job.uncommit(1)
+    job.put(range(6500, 7000))
+    job.run()
+    assert in_elasticsearch(job.url, index) == Counter(range(7000))
+    sink = job.sink()
+    assert sink.ledger is not None
+    assert (sink.ledger.decision.epoch, sink.ledger.totals.rows) == (2, 7000)
+
+
+@pytest.fixture
+def java(tmp_path: Path) -> dict[str, str]:
+    return {"JAVA_HOME": str(java_home(tmp_path))}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", CHECKS)
+def test_a_stream_is_exactly_once(
+    bench: Bench, index: Index, java: dict[str, str], rule: str
+) -> None:
+    run_check(bench, rule, counting(index.url, index, env=java)).insist()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", ["Q03", "Q08"])
+def test_an_append_is_exactly_once(
+    bench: Bench, index: Index, java: dict[str, str], rule: str
+) -> None:
+    """Its documents are named by their chunks, which no other test of these rules does."""
+    sink = counting(index.url, index, env=java)
+    options = {"url": index.url, "index": index, "writeMode": "append"}
+    run_check(bench, rule, replace(sink, options=options)).insist()
+
+
+@pytest.mark.slow
+class TestIndex(SourceContract):
+    @pytest.fixture
+    def source(self, index: Index, tmp_path: Path) -> StreamingSource:
+        env = {"JAVA_HOME": str(java_home(tmp_path))}
+        return index_of_elasticsearch(index.url, index, env)

@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timezone
+from functools import partial
 from itertools import count
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
-from integration.support.counted import counting, counts, set_block
-from integration.support.counters import ones, until_committed
-from integration.support.documents import documents
+from integration.support.elasticsearch import (
+    Index,
+    apply_again,
+    counting,
+    decide,
+    documents,
+    keep_log,
+)
+from integration.support.epochs import ElasticsearchQuery, ones, until_committed
 from integration.support.marks import slow_cases
 from integration.support.proxy import CUTS, Proxy
 from integration.support.servers.process import wait_until
 
 from pyspark_elasticsearch.journal.records import LedgerRecords
-from sparkonce.errors import StoreRefused, StoreUnreachable
+from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable
+from sparkonce.exactly_once.bad_rows import NONE
 from sparkonce.protocol import Proposal, Record
 
 FLOODED = "read_only_allow_delete"
@@ -27,7 +38,7 @@ FLOODED = "read_only_allow_delete"
 @pytest.mark.parametrize("mode", ["increment", *slow_cases("append")])
 @pytest.mark.parametrize("fault", CUTS)
 def test_rows_count_once_whichever_request_the_network_cuts(
-    elasticsearch_proxy: Proxy, elastic: Elasticsearch, counter_index: str, fault: str, mode: str
+    elasticsearch_proxy: Proxy, counter_index: Index, fault: str, mode: str
 ) -> None:
     proxy = elasticsearch_proxy
     query = counting(proxy.url, counter_index, writeMode=mode, parallelism="2")
@@ -39,7 +50,7 @@ def test_rows_count_once_whichever_request_the_network_cuts(
         getattr(proxy, fault)(lambda _: True, nth=nth)
         until_committed(query, nth, range(10))
         proxy.restore()
-        assert counts(elastic, counter_index) == Counter(dict.fromkeys(range(10), nth + 1))
+        assert counter_index.counts() == Counter(dict.fromkeys(range(10), nth + 1))
         if proxy.cuts == cuts:
             break  # an epoch has no request of that number
     assert nth > 20
@@ -56,20 +67,14 @@ def bulks(client: Elasticsearch, index: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("mode", "stored"),
-    [("increment", [111]), ("upsert", [100]), ("append", [1, 10, 100])],
+    ("mode", "stored"), [("increment", [111]), ("upsert", [100]), ("append", [1, 10, 100])]
 )
 def test_bulk_that_arrives_after_its_driver_was_overtaken_changes_nothing(
-    elasticsearch_proxy: Proxy,
-    elasticsearch_url: str,
-    elastic: Elasticsearch,
-    counter_index: str,
-    mode: str,
-    stored: list[int],
+    elasticsearch_proxy: Proxy, counter_index: Index, mode: str, stored: list[int]
 ) -> None:
     proxy = elasticsearch_proxy
     slow = counting(proxy.url, counter_index, writeMode=mode, maxRetries="0", timeout="1")
-    fast = counting(elasticsearch_url, counter_index, writeMode=mode)
+    fast = counter_index.counting(writeMode=mode)
     if mode == "append":
         slow.options.pop("key")
         fast.options.pop("key")
@@ -84,43 +89,40 @@ def test_bulk_that_arrives_after_its_driver_was_overtaken_changes_nothing(
         for epoch, n in ((1, 10), (2, 100)):
             fast.run(epoch, [{"id": 1, "n": n}])
         late.exception()  # it may have found in time that its epoch was finished for it
-    answered = bulks(elastic, counter_index)
+    answered = bulks(counter_index.client, counter_index)
     proxy.restore()
-    wait_until(lambda: bulks(elastic, counter_index) == answered + 1, 20, "no late bulk")
-    found = documents(elastic, counter_index).values()
+    wait_until(
+        lambda: bulks(counter_index.client, counter_index) == answered + 1, 20, "no late bulk"
+    )
+    found = counter_index.documents().values()
     assert Counter(one["n"] for one in found) == Counter(stored)
 
 
-def test_flood_stage_is_named_before_an_epoch_is_decided(
-    elasticsearch_url: str, elastic: Elasticsearch, counter_index: str
-) -> None:
-    query = counting(elasticsearch_url, counter_index)
+def test_flood_stage_is_named_before_an_epoch_is_decided(counter_index: Index) -> None:
+    query = counter_index.counting()
     query.run(0, ones(range(5)))
-    set_block(elastic, counter_index, FLOODED, True)
+    counter_index.block(FLOODED, True)
     with pytest.raises(StoreUnreachable, match=rf"index.blocks.{FLOODED}.*flood.*free disk space"):
         query.run(1, ones(range(5)))
     ledger = query.committer().registers.load(query.name)
     assert ledger is not None
     assert ledger.decision.epoch == 0
-    set_block(elastic, counter_index, FLOODED, None)
+    counter_index.block(FLOODED, None)
     query.run(1, ones(range(5)))
-    assert counts(elastic, counter_index) == Counter([*range(5), *range(5)])
+    assert counter_index.counts() == Counter([*range(5), *range(5)])
 
 
 def test_flood_stage_behind_a_decision_is_waited_for_and_then_named(
-    elasticsearch_url: str,
-    elastic: Elasticsearch,
-    counter_index: str,
-    monkeypatch: pytest.MonkeyPatch,
+    counter_index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    query = counting(elasticsearch_url, counter_index, timeout="1")
+    query = counter_index.counting(timeout="1")
     decided = LedgerRecords.decide
     shown: dict[str, Any] = {}
     query.sink.check()
 
     def then_full(records: LedgerRecords, decision: Proposal) -> Record:
         found, shown["manifest"] = decided(records, decision), decision.manifest
-        set_block(elastic, counter_index, FLOODED, True)
+        counter_index.block(FLOODED, True)
         return found
 
     monkeypatch.setattr(LedgerRecords, "decide", then_full)
@@ -131,13 +133,206 @@ def test_flood_stage_behind_a_decision_is_waited_for_and_then_named(
         waiting = pool.submit(query.sink.store.apply, shown["manifest"], since=time.monotonic())
         with pytest.raises(TimeoutError):
             waiting.result(0.5)
-        set_block(elastic, counter_index, FLOODED, None)
+        counter_index.block(FLOODED, None)
         waiting.result(20)
     query.run(0, [])
-    assert counts(elastic, counter_index) == Counter(range(5))
+    assert counter_index.counts() == Counter(range(5))
 
 
 def test_unreachable_cluster_is_named_with_what_to_do() -> None:
     query = counting("http://127.0.0.1:1", "any", maxRetries="0")
     with pytest.raises(StoreUnreachable, match=r"did not answer.*check option url"):
         query.sink.check()
+
+
+ROWS = pa.schema([("@timestamp", pa.timestamp("us", "UTC")), ("id", pa.int64())])
+Make = Callable[..., ElasticsearchQuery]
+
+
+def rows(*ids: int) -> list[dict[str, Any]]:
+    return [{"@timestamp": datetime(2024, 2, 29, tzinfo=timezone.utc), "id": id_} for id_ in ids]
+
+
+def ids(client: Elasticsearch, stream: str) -> Counter[int]:
+    """How often each row is in the stream, over all its indices."""
+    client.indices.refresh(index=stream)
+    found = client.search(index=stream, size=10_000)["hits"]["hits"]
+    return Counter(hit["_source"]["id"] for hit in found)
+
+
+@pytest.fixture
+def stream(elastic: Elasticsearch, unique: str) -> Iterator[str]:
+    """A data stream. Servers without the module for them make one by a first document."""
+    fields = {"id": {"type": "long"}}
+    elastic.indices.put_index_template(
+        name=unique,
+        index_patterns=[unique],
+        data_stream={},
+        template={
+            "settings": {"number_of_replicas": 0},
+            "mappings": {"dynamic": "strict", "properties": fields},
+        },
+    )
+    first = elastic.index(index=unique, document={"@timestamp": 0, "id": 0}, op_type="create")
+    elastic.delete(index=first["_index"], id=first["_id"])
+    yield unique
+    elastic.options(ignore_status=(400, 405)).indices.delete_data_stream(name=unique)
+
+
+@pytest.fixture
+def into_stream(into_index: Make, stream: str) -> Make:
+    """Make a checked query into the stream."""
+
+    def make(schema: pa.Schema = ROWS, **options: str) -> ElasticsearchQuery:
+        return into_index(schema, **{"createIndex": "false", "index": stream, **options})
+
+    return make
+
+
+@pytest.mark.variants
+def test_rows_go_to_the_index_that_takes_writes(
+    into_stream: Make, elastic: Elasticsearch, stream: str
+) -> None:
+    query = into_stream(chunkRows="2")
+    query.run(0, rows(1, 1, 2, 3, 4))
+    first, second = elastic.indices.rollover(alias=stream).body["old_index"], None
+    query.run(1, rows(5), rows(6))
+    second = elastic.indices.rollover(alias=stream).body["old_index"]
+    query.run(1, rows(7))
+    assert ids(elastic, stream) == Counter([1, 1, 2, 3, 4, 5, 6])
+    assert [len(documents(elastic, index)) for index in (first, second)] == [5, 2]
+
+
+@pytest.mark.variants
+def test_rollover_between_the_decision_and_what_is_sent_again_doubles_nothing(
+    into_stream: Make, elastic: Elasticsearch, stream: str
+) -> None:
+    query = into_stream(chunkRows="2", parallelism="1")
+    keep_log(query)
+    elastic.indices.rollover(alias=stream)
+    manifest = decide(query, 0, rows(*range(5)), rows(9))
+    send, sent = query.sink.store.log.fetch, []
+
+    def dies(place: Any) -> Any:
+        if len(sent) == 2:
+            raise KeyboardInterrupt
+        sent.append(place)
+        return send(place)
+
+    query.sink.store.log.fetch = dies
+    with pytest.raises(KeyboardInterrupt):
+        apply_again(query, manifest)
+    del query.sink.store.log.fetch
+    assert len(ids(elastic, stream)) == 4
+    for _ in range(2):
+        elastic.indices.rollover(alias=stream)
+        apply_again(query, manifest)
+    query.restart()
+    query.run(1, rows(10))
+    elastic.indices.rollover(alias=stream)
+    apply_again(query, manifest)
+    assert ids(elastic, stream) == Counter([*range(5), 9, 10])
+
+
+@pytest.mark.variants
+def test_row_that_lands_late_before_a_rollover_is_there_once(
+    into_stream: Make, elastic: Elasticsearch, stream: str
+) -> None:
+    """After its look-up, and before the repeated row comes, which the rollover sends elsewhere."""
+    query = into_stream()
+    keep_log(query)
+    manifest = decide(query, 0, rows(1, 2))
+    bulk, late = type(query.sink.store.cluster).ask, []
+
+    def ask(doing: str, method: str, target: str, **given: Any) -> Any:
+        if target == f"/{stream}/_bulk" and not late:
+            lines = bytes(given["body"]).splitlines(keepends=True)
+            late.append(
+                bulk(query.sink.store.cluster, doing, method, target, body=lines[0] + lines[1])
+            )
+            elastic.indices.rollover(alias=stream)
+        return bulk(query.sink.store.cluster, doing, method, target, **given)
+
+    query.sink.store.cluster.ask = ask
+    apply_again(query, manifest)
+    del query.sink.store.cluster.ask
+    assert late
+    assert ids(elastic, stream) == Counter([1, 2])
+
+
+@pytest.mark.variants
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["cut_request", "cut_reply"])
+def test_rows_are_there_once_whichever_request_is_cut_and_with_a_rollover_at_each_try(
+    elasticsearch_proxy: Proxy, into_stream: Make, elastic: Elasticsearch, stream: str, fault: str
+) -> None:
+    proxy = elasticsearch_proxy
+    query = into_stream(url=proxy.url, parallelism="2", chunkRows="2")
+    for nth in count():
+        cuts = proxy.cuts
+        if nth:
+            getattr(proxy, fault)(lambda _: True, nth=nth)
+        query.run_until_done(
+            nth,
+            rows(*range(3)),
+            rows(*range(3, 6)),
+            between=partial(elastic.indices.rollover, alias=stream),
+        )
+        proxy.restore()
+        assert ids(elastic, stream) == Counter(dict.fromkeys(range(6), nth + 1))
+        if nth and proxy.cuts == cuts:
+            break  # an epoch has no request of that number
+    assert nth > 15
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"key": "id"}, "takes new documents only"),
+        ({"visibleAlias": "v", "sinkId": "s"}, "would show one of its"),
+        ({"routing": "id"}, "looked for by its id"),
+    ],
+)
+@pytest.mark.variants
+def test_what_a_data_stream_cannot_keep_is_refused_at_start(
+    into_stream: Make, options: dict[str, str], said: str
+) -> None:
+    with pytest.raises(OptionError, match=said):
+        into_stream(**options)
+
+
+@pytest.mark.variants
+def test_query_without_a_timestamp_is_refused_at_start(into_stream: Make) -> None:
+    with pytest.raises(OptionError, match=r"no column '@timestamp'.*withColumn"):
+        into_stream(pa.schema([("id", pa.int64())]))
+
+
+@pytest.mark.variants
+def test_rows_are_there_once_although_their_driver_slept_before_it_sent_any(
+    into_stream: Make, elastic: Elasticsearch, stream: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another one sent them meanwhile, and died before it could say so; then the stream rolled."""
+    monkeypatch.setattr("pyspark_elasticsearch.write.delivery.PAUSE", 0.05)
+    query = into_stream()
+    store = query.sink.store
+    apply = store.apply
+
+    def dies(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    def sleeps(*given: Any) -> Any:
+        options = {"deadLetter": None, "maxBadRows": NONE}
+        other = type(store)(store.cluster, store.indices, options)
+        other.records.advance = dies
+        with pytest.raises(KeyboardInterrupt):
+            other.apply(given[0])
+        elastic.indices.rollover(alias=stream)
+        time.sleep(0.1)
+        return apply(*given)
+
+    store.apply = sleeps
+    try:
+        query.run(0, rows(1, 2))
+    finally:
+        del store.apply
+    assert ids(elastic, stream) == Counter([1, 2])

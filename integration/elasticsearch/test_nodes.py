@@ -13,12 +13,17 @@ from random import Random
 import pyarrow as pa
 import pytest
 from elasticsearch import ApiError, Elasticsearch, TransportError
-from integration.support import counted
-from integration.support.counted import counting_anew as counting
-from integration.support.counted import make_counters
-from integration.support.documents import documents
+from integration.support.elasticsearch import (
+    Private,
+    counting_anew,
+    counts,
+    documents,
+    make_counters,
+)
 from integration.support.epochs import ElasticsearchQuery
+from integration.support.marks import slow_cases
 from integration.support.servers.elasticsearch import ElasticsearchProcess, connect
+from integration.support.servers.elasticsearch import connect as connect_elasticsearch
 from integration.support.servers.process import wait_until
 
 from pyspark_elasticsearch.connector import ElasticsearchConnector
@@ -29,14 +34,12 @@ from sparkonce.errors import BadRow, RowRefused, StoreUnreachable
 from sparkonce.reading import Position, Scan
 
 pytestmark = pytest.mark.slow
-
 TEXTS = pa.schema([("id", pa.int64()), ("text", pa.string())])
-Private = Callable[..., ElasticsearchProcess]
 
 
-def counts(url: str) -> Counter[int]:
+def counters_at(url: str) -> Counter[int]:
     with connect(url) as client:
-        return counted.counts(client, "counters")
+        return counts(client, "counters")
 
 
 def test_requests_and_chunks_are_cut_to_what_the_server_takes(
@@ -78,7 +81,7 @@ def test_node_that_is_killed_in_mid_bulk_and_comes_back_loses_and_doubles_nothin
     private_elasticsearch: Private,
 ) -> None:
     node = private_elasticsearch()
-    query = counting(node.url, maxRetries="2", parallelism="2")
+    query = counting_anew(node.url, maxRetries="2", parallelism="2")
     query.sink.check()
     rows = [{"id": i, "n": 1} for i in range(20_000)]
     query.run(0, rows)
@@ -100,7 +103,7 @@ def test_node_that_is_killed_in_mid_bulk_and_comes_back_loses_and_doubles_nothin
     del store.log.fetch
     query.restart()
     query.run_until_done(1, [], tries=30)
-    assert counts(node.url) == Counter(dict.fromkeys(range(20000), 2))
+    assert counters_at(node.url) == Counter(dict.fromkeys(range(20000), 2))
 
 
 @pytest.fixture
@@ -148,7 +151,7 @@ def test_node_that_is_lost_with_what_it_acknowledged_to_nobody(
     first, second = two_nodes
     ids = range(500)
     rows = [{"id": i, "n": 1} for i in ids]
-    query = counting(second.url, timeout="30")
+    query = counting_anew(second.url, timeout="30")
     query.sink.check()
     for epoch in range(3):
         query.run(epoch, rows)
@@ -188,7 +191,7 @@ def test_node_that_is_lost_with_what_it_acknowledged_to_nobody(
     assert isinstance(failures[0], StoreUnreachable)
     for epoch in range(4, 6):
         query.run_until_done(epoch, rows, tries=30)
-    assert counts(first.url) == Counter(dict.fromkeys(ids, 6))
+    assert counters_at(first.url) == Counter(dict.fromkeys(ids, 6))
     with connect(first.url) as client:
         assert home_of_primary(client) == "one"
 
@@ -250,3 +253,26 @@ def test_documents_are_followed_once_each_past_a_primary_that_is_killed(
         assert len(found) == client.count(index="counters")["count"]
     assert max(Counter(found).values()) == 1
     assert {*written} <= {*found}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "limit",
+    [
+        "network.breaker.inflight_requests.limit: 2mb",
+        *slow_cases("indexing_pressure.memory.limit: 2mb"),
+    ],
+    ids=["breaker", "pressure"],
+)
+def test_request_that_a_node_has_never_room_for_is_cut_until_it_has(
+    private_elasticsearch: Private, limit: str
+) -> None:
+    """It says 429 as if it were busy; what is staged of these rows is small."""
+    node = private_elasticsearch(limit)
+    options = {"index": "texts", "createIndex": "true", "timeout": "60"}
+    query = ElasticsearchQuery(TEXTS, url=node.url, **options)
+    query.sink.check()
+    query.run(0, [{"id": id_, "text": "x" * 8000} for id_ in range(1000)])
+    with connect_elasticsearch(node.url) as client:
+        found = [row["id"] for row in documents(client, "texts").values()]
+    assert sorted(found) == list(range(1000))

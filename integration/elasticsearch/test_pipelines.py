@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
@@ -10,12 +11,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
-from integration.support.documents import has_script_processor
-from integration.support.elasticsearch_decisions import apply_again, decide
+from integration.support.elasticsearch import (
+    Index,
+    apply_again,
+    decide,
+    documents,
+    has_script_processor,
+)
 from integration.support.epochs import ElasticsearchQuery
 from integration.support.marks import slow_cases
 
-from sparkonce.errors import OptionError, StoreRefused
+from sparkonce.errors import OptionError, RowRefused, StoreRefused
 
 ROWS = pa.schema([("@timestamp", pa.timestamp("us", "UTC")), ("id", pa.int64())])
 Make = Callable[..., ElasticsearchQuery]
@@ -24,7 +30,7 @@ SCRIPT = {"script": {"source": "ctx._index = ctx._index + '-elsewhere'"}}
 MOVED = "it could be there twice"
 
 
-def rows(*ids: int) -> list[dict[str, Any]]:
+def stamped(*ids: int) -> list[dict[str, Any]]:
     return [{"@timestamp": datetime(2024, 2, 29, tzinfo=timezone.utc), "id": id_} for id_ in ids]
 
 
@@ -87,26 +93,22 @@ def test_pipeline_that_moves_rows_is_refused_at_start(
 
 @pytest.mark.parametrize("option", ["default_pipeline", "final_pipeline"])
 def test_pipeline_of_the_index_that_calls_one_that_moves_rows_is_refused_at_start(
-    into_index: Make,
-    elastic: Elasticsearch,
-    index: str,
-    pipeline: Callable[..., str],
-    option: str,
+    index: Index, pipeline: Callable[..., str], option: str
 ) -> None:
     called = pipeline(REROUTE, name=f"{index}-called")
     calling = pipeline({"pipeline": {"name": called}}, {"pipeline": {"name": index}}, name=index)
-    elastic.indices.create(index=index, settings={f"index.{option}": calling})
+    index.client.indices.create(index=index, settings={f"index.{option}": calling})
     with pytest.raises(StoreRefused, match=f"{called}.*has 'reroute'.*{MOVED}"):
-        into_index(ROWS, createIndex="false")
-    into_index(ROWS, createIndex="false", key="id", writeMode="delete")  # no pipeline is asked
+        index.into(ROWS, createIndex="false")
+    index.into(ROWS, createIndex="false", key="id", writeMode="delete")  # no pipeline is asked
 
 
 def test_decided_rows_are_not_sent_again_through_a_pipeline_that_moves_them(
-    into_index: Make, elastic: Elasticsearch, index: str, pipeline: Callable[..., str]
+    elastic: Elasticsearch, index: Index, pipeline: Callable[..., str]
 ) -> None:
     """They may be there, from before that pipeline, and would be there once more elsewhere."""
-    query = into_index(ROWS)
-    decide(query, 0, rows(1, 2))
+    query = index.into(ROWS)
+    decide(query, 0, stamped(1, 2))
     settings: dict[str, Any] = {"index.default_pipeline": pipeline(REROUTE)}
     elastic.indices.put_settings(index=index, settings=settings)
     query.restart()
@@ -129,7 +131,7 @@ def test_row_that_leaves_its_stream_unforeseen_is_taken_back_before_it_is_sent_a
 ) -> None:
     """The next index of the stream may have a pipeline, and come while an epoch is applied."""
     query = into_index(ROWS, index=stream, createIndex="false", chunkRows="2")
-    query.run(0, rows(1))
+    query.run(0, stamped(1))
     elastic.indices.put_index_template(**of_stream(stream, pipeline(SCRIPT)))
     store, apply = query.sink.store, query.sink.store.apply
 
@@ -139,7 +141,7 @@ def test_row_that_leaves_its_stream_unforeseen_is_taken_back_before_it_is_sent_a
 
     store.apply = apply_behind_a_rollover
     with pytest.raises(StoreRefused, match=rf"to {stream}-elsewhere/.*: 2 were taken back"):
-        query.run(1, rows(2, 3, 4))
+        query.run(1, stamped(2, 3, 4))
     store.apply = apply
     query.restart()
     with pytest.raises(OptionError, match="would go through ingest pipeline"):
@@ -160,13 +162,13 @@ def test_data_stream_takes_no_rows_through_a_pipeline(
     with pytest.raises(OptionError, match=f"would go through ingest pipeline '{stream}'"):
         into_index(ROWS, index=stream, createIndex="false", pipeline=stream)
     query = into_index(ROWS, index=stream, createIndex="false")
-    query.run(0, rows(1))
+    query.run(0, stamped(1))
     elastic.indices.put_index_template(**of_stream(stream, stream))
     elastic.indices.rollover(alias=stream)
     with pytest.raises(OptionError, match="would go through ingest pipeline"):
-        query.run(1, rows(2))
+        query.run(1, stamped(2))
     elastic.indices.put_settings(index=stream, settings={"index.default_pipeline": "_none"})
-    query.run(1, rows(2))
+    query.run(1, stamped(2))
     assert found(elastic, stream) == Counter([1, 2])
 
 
@@ -190,13 +192,9 @@ def stored(client: Elasticsearch, index: str) -> Counter[int]:
 
 @pytest.mark.parametrize("kind", ["csv", *slow_cases("index", "dissect", "grok", "script")])
 def test_rows_that_a_pipeline_sends_elsewhere_unseen_are_taken_back_and_stop_the_query(
-    into_index: Make,
-    elastic: Elasticsearch,
-    index: str,
-    pipeline: Callable[..., str],
-    kind: str,
+    elastic: Elasticsearch, index: Index, pipeline: Callable[..., str], kind: str
 ) -> None:
-    query = into_index(TEXTS, pipeline=pipeline(), chunkRows="4")
+    query = index.into(TEXTS, pipeline=pipeline(), chunkRows="4")
     with_pipeline(query, elastic, index, UNSEEN[kind])
     with pytest.raises(StoreRefused, match=r"sent \d rows elsewhere, such as"):
         query.run(0, TEN)
@@ -212,9 +210,9 @@ def test_rows_that_a_pipeline_sends_elsewhere_unseen_are_taken_back_and_stop_the
 
 
 def test_document_that_was_written_over_elsewhere_is_told_and_not_deleted(
-    into_index: Make, elastic: Elasticsearch, index: str, pipeline: Callable[..., str]
+    elastic: Elasticsearch, index: Index, pipeline: Callable[..., str]
 ) -> None:
-    query = into_index(TEXTS, key="id", pipeline=pipeline())
+    query = index.into(TEXTS, key="id", pipeline=pipeline())
     with_pipeline(query, elastic, index, UNSEEN["csv"])
     elastic.index(index=index, id="a", document={"id": 100})
     with pytest.raises(StoreRefused, match="1 were taken back, 1 are there"):
@@ -223,13 +221,13 @@ def test_document_that_was_written_over_elsewhere_is_told_and_not_deleted(
 
 
 def test_row_that_a_pipeline_routes_to_another_shard_is_told_as_left_there(
-    into_index: Make, elastic: Elasticsearch, index: str, pipeline: Callable[..., str]
+    elastic: Elasticsearch, index: Index, pipeline: Callable[..., str]
 ) -> None:
     """No answer tells a routing, and without it a row is not found."""
     elastic.indices.create(index=index, settings={"number_of_shards": 5})
     fields = ["_id", "_routing"]
     away = {"csv": {"field": "text", "target_fields": fields, "separator": " "}}
-    query = into_index(TEXTS, pipeline=pipeline())
+    query = index.into(TEXTS, pipeline=pipeline())
     with_pipeline(query, elastic, index, away)
     with pytest.raises(StoreRefused, match=r"sent 10 rows elsewhere, such as") as error:
         query.run(0, [{"id": id_, "text": f"x{id_} r{id_}"} for id_ in range(10)])
@@ -239,26 +237,22 @@ def test_row_that_a_pipeline_routes_to_another_shard_is_told_as_left_there(
 
 
 def test_row_that_a_pipeline_makes_newer_unseen_is_taken_back(
-    into_index: Make, elastic: Elasticsearch, index: str, pipeline: Callable[..., str]
+    index: Index, pipeline: Callable[..., str]
 ) -> None:
-    query = into_index(TEXTS, key="id", pipeline=pipeline())
-    with_pipeline(query, elastic, index, {"set": {"field": "_version", "value": 2**62}})
+    query = index.into(TEXTS, key="id", pipeline=pipeline())
+    with_pipeline(query, index.client, index, {"set": {"field": "_version", "value": 2**62}})
     with pytest.raises(StoreRefused, match=r"under another version.* 2 were taken back"):
         query.run(0, TEN[:2])
-    assert stored(elastic, index) == Counter()
+    assert stored(index.client, index) == Counter()
 
 
 @pytest.mark.parametrize("option", ["index template", "legacy template", "index"])
 def test_pipeline_of_an_index_that_a_row_may_name_is_refused_before_the_decision(
-    into_index: Make,
-    elastic: Elasticsearch,
-    index: str,
-    pipeline: Callable[..., str],
-    option: str,
+    elastic: Elasticsearch, index: Index, pipeline: Callable[..., str], option: str
 ) -> None:
     """Such an index comes to be with its first row, as a template of the cluster says."""
     pipeline()
-    query = into_index(TEXTS, index=f"{index}-{{text}}", createIndex="false")
+    query = index.into(TEXTS, index=f"{index}-{{text}}", createIndex="false")
     query.run(0, [{"id": 1, "text": "a"}])
     about = {"settings": {"index.final_pipeline": index}}
     if option == "index template":
@@ -282,7 +276,7 @@ def test_pipeline_of_an_index_that_a_row_may_name_is_refused_before_the_decision
 
 
 def test_template_whose_names_become_data_streams_is_refused_before_the_decision(
-    into_index: Make, elastic: Elasticsearch, index: str
+    elastic: Elasticsearch, index: Index
 ) -> None:
     given = {"index": f"{index}-{{text}}", "createIndex": "false"}
     elastic.indices.put_index_template(
@@ -290,32 +284,123 @@ def test_template_whose_names_become_data_streams_is_refused_before_the_decision
     )
     try:
         with pytest.raises(OptionError, match=f"index template {index} .* data streams"):
-            into_index(TEXTS, key="id", **given)
+            index.into(TEXTS, key="id", **given)
         elastic.indices.put_index_template(
             name=f"{index}-plain", index_patterns=[f"{index}-*"], priority=6
         )
-        into_index(TEXTS, key="id", **given)
+        index.into(TEXTS, key="id", **given)
     finally:
         elastic.indices.delete_index_template(name=f"{index},{index}-plain")
 
 
 def test_row_that_goes_through_a_pipeline_by_an_alias_or_is_dropped_is_where_it_should_be(
-    into_index: Make, elastic: Elasticsearch, index: str, pipeline: Callable[..., str]
+    index: Index, pipeline: Callable[..., str]
 ) -> None:
-    elastic.indices.create(index=index, aliases={f"{index}-a": {}})
+    index.client.indices.create(index=index, aliases={f"{index}-a": {}})
     pipeline({"drop": {"if": "ctx.id == 2"}})
-    query = into_index(TEXTS, index=f"{index}-{{text}}", createIndex="false", pipeline=index)
+    query = index.into(TEXTS, index=f"{index}-{{text}}", createIndex="false", pipeline=index)
     odd = [{"id": id_, "text": "a"} for id_ in (1, 2, 3)]
     apply_again(query, decide(query, 0, odd))
     query.restart()
     query.run(0, [])
-    assert stored(elastic, index) == Counter([1, 3])
+    assert stored(index.client, index) == Counter([1, 3])
 
 
 def test_rows_with_any_ids_and_routing_find_themselves_behind_a_pipeline(
-    into_index: Make, elastic: Elasticsearch, index: str, pipeline: Callable[..., str]
+    index: Index, pipeline: Callable[..., str]
 ) -> None:
-    query = into_index(TEXTS, key="text", routing="text", pipeline=pipeline())
+    query = index.into(TEXTS, key="text", routing="text", pipeline=pipeline())
     texts = ['"', "\\", "/", "\u2028", "ü", "\x01", "\x7f", "\U0001f600", "%", "a b"]
     query.run(0, [{"id": id_, "text": text} for id_, text in enumerate(texts)])
-    assert stored(elastic, index) == Counter(range(10))
+    assert stored(index.client, index) == Counter(range(10))
+
+
+COUNTS = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+MOST = 2**63 - 1
+ONE_ROW = [{"id": 1, "n": 1}]
+
+
+def test_sum_that_leaves_its_range_is_no_fault_of_the_mapping(index: Index) -> None:
+    query = index.into(COUNTS, key="id", writeMode="increment")
+    index.client.index(index=index, id="1", document={"id": 1, "n": MOST})
+    with pytest.raises(RowRefused, match="leaves the range of a long") as refused:
+        query.run(0, ONE_ROW)
+    assert "can't be added" in refused.value.why
+    assert "mend what the document holds" in refused.value.todo
+
+
+def test_what_an_index_or_pipeline_names_and_is_gone_is_told_before_the_decision(
+    elastic: Elasticsearch, index: Index
+) -> None:
+    if not has_script_processor(elastic):
+        pytest.skip("the server lacks the processors")
+    called, missing = f"{index}-in", {"name": f"{index}-no", "ignore_missing_pipeline": True}
+    script = {"lang": "painless", "source": "ctx.n += 1"}
+    processors = [{"pipeline": missing}, {"pipeline": {"name": called}}]
+    elastic.ingest.put_pipeline(id=called, processors=[{"script": script}])
+    elastic.ingest.put_pipeline(id=index, processors=processors)
+    try:
+        query = index.into(COUNTS)
+        elastic.indices.put_settings(index=index, settings={"index.final_pipeline": index})
+        query.run(0, ONE_ROW)
+        elastic.ingest.delete_pipeline(id=called)
+        with pytest.raises(OptionError, match=f"no ingest pipeline '{called}'"):
+            query.run(1, ONE_ROW)
+        elastic.ingest.put_pipeline(id=called, processors=[])
+        query.run(1, ONE_ROW)
+        assert sorted(row["n"] for row in index.documents().values()) == [1, 2]
+    finally:
+        elastic.indices.put_settings(index=index, settings={"index.final_pipeline": None})
+        for name in (index, called):
+            elastic.options(ignore_status=404).ingest.delete_pipeline(id=name)
+
+
+def test_index_of_dead_letters_that_is_deleted_is_made_anew_with_its_mappings(
+    elastic: Elasticsearch, index: Index, bad_index: str
+) -> None:
+    """A first letter would guess them: `row` a text, or an object."""
+    query = index.into(
+        COUNTS, key="id", writeMode="increment", onBadRow="deadLetter", deadLetter=bad_index
+    )
+    elastic.index(index=index, id="1", document={"id": 1, "n": MOST})
+    query.run(0, ONE_ROW)
+    made = elastic.indices.get_mapping(index=bad_index)[bad_index]
+    elastic.indices.delete(index=bad_index)
+    query.run(1, ONE_ROW)
+    assert elastic.indices.get_mapping(index=bad_index)[bad_index] == made
+    assert [one["epoch"] for one in documents(elastic, bad_index).values()] == [1]
+
+
+@pytest.mark.parametrize("mode", ["append", "upsert"])
+def test_bad_row_with_columns_named_as_the_request_of_an_update_is_put_aside(
+    index: Index, bad_index: str, mode: str
+) -> None:
+    names = ["id", "script", "scripted_upsert", "n"]
+    schema = pa.schema([(name, pa.string()) for name in names])
+    columns = {name: {"type": "long" if name == "n" else "keyword"} for name in names}
+    index.client.indices.create(index=index, mappings={"properties": columns})
+    key = {"key": "id"} if mode == "upsert" else {}
+    given = {"onBadRow": "deadLetter", "deadLetter": bad_index, "createIndex": "false"}
+    query = index.into(schema, writeMode=mode, **key, **given)
+    good = {**{name: name for name in names}, "n": "1"}
+    query.run(0, [good, {**good, "id": "bad", "n": "no number"}])
+    (letter,) = documents(index.client, bad_index).values()
+    assert json.loads(letter["row"]) == {**good, "id": "bad", "n": "no number"}
+    assert list(index.documents().values()) == [good]
+
+
+def test_no_index_is_left_where_a_column_is_refused(index: Index, bad_index: str) -> None:
+    schema = pa.schema([("a", pa.string()), ("a.b", pa.string())])
+    with pytest.raises(OptionError, match=r"can.t merge a non object|cannot be changed") as refused:
+        index.into(schema, onBadRow="deadLetter", deadLetter=bad_index)
+    assert "rename the column" in refused.value.todo
+    assert not index.client.indices.get(index=f"{index}*")
+
+
+def test_column_with_a_dot_is_found_where_the_mapping_keeps_dots(index: Index) -> None:
+    fields: dict[str, Any] = {"a.b": {"type": "keyword"}}
+    mappings = {"dynamic": "strict", "subobjects": False, "properties": fields}
+    index.client.indices.create(index=index, mappings=mappings)
+    query = index.into(pa.schema([("a.b", pa.string())]), createIndex="false")
+    query.run(0, [{"a.b": "x"}])
+    assert list(index.documents().values()) == [{"a.b": "x"}]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -9,48 +10,53 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from elasticsearch import Elasticsearch
-from integration.support.documents import ROWS, documents, has_script_processor, row, rows
-from integration.support.elasticsearch_decisions import apply_again, decide, keep_log
+from elasticsearch import BadRequestError, Elasticsearch
+from integration.support.elasticsearch import (
+    ROWS,
+    Index,
+    apply_again,
+    decide,
+    documents,
+    has_script_processor,
+    keep_log,
+    row,
+    rows,
+)
 from integration.support.epochs import ElasticsearchQuery
 from integration.support.marks import slow_cases, slow_rows
 
 from sparkonce.errors import BadRow, OptionError, StoreRefused, StoreUnreachable, StoreUnsafe
 
 pytestmark = pytest.mark.variants
-
 Make = Callable[..., ElasticsearchQuery]
 
 
 @pytest.fixture
-def several(elastic: Elasticsearch, index: str) -> Iterator[None]:
+def several(index: Index) -> Iterator[None]:
     """Delete all indices whose names begin with the test's."""
     yield
-    elastic.indices.delete(index=list(elastic.indices.get(index=f"{index}-*")))
+    index.client.indices.delete(index=list(index.client.indices.get(index=f"{index}-*")))
 
 
 def test_index_that_is_made_and_turns_out_not_to_be_fit_is_taken_back(
-    into_index: Make, elastic: Elasticsearch, index: str
+    elastic: Elasticsearch, index: Index
 ) -> None:
     unsafe = {"settings": {"translog.durability": "async"}}
     elastic.indices.put_index_template(name=index, index_patterns=[index], template=unsafe)
     try:
         with pytest.raises(StoreUnsafe, match="durability=async"):
-            into_index(ROWS)
+            index.into(ROWS)
         assert not elastic.indices.exists(index=index)
     finally:
         elastic.indices.delete_index_template(name=index)
-    into_index(ROWS)
+    index.into(ROWS)
 
 
 def test_index_that_is_not_fit_is_kept_with_the_document_that_it_got_meanwhile(
-    into_index: Make,
-    elastic: Elasticsearch,
-    index: str,
-    monkeypatch: pytest.MonkeyPatch,
+    index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def written_meanwhile(*_: object) -> None:
-        elastic.index(index=index, id="1", document={"id": 1})
+        index.client.index(index=index, id="1", document={"id": 1})
         raise StoreUnsafe("not fit")
 
     monkeypatch.setattr("pyspark_elasticsearch.write.fitness.require_safe", written_meanwhile)
@@ -58,16 +64,16 @@ def test_index_that_is_not_fit_is_kept_with_the_document_that_it_got_meanwhile(
         "pyspark_elasticsearch.write.preflight.require_safe_indices", lambda *_: None
     )
     with pytest.raises(StoreUnsafe):
-        into_index(ROWS)
-    elastic.index(index=index, id="2", document={"id": 2})  # it takes writes as before
-    assert len(documents(elastic, index)) == 2
+        index.into(ROWS)
+    index.client.index(index=index, id="2", document={"id": 2})  # it takes writes as before
+    assert len(index.documents()) == 2
 
 
 def test_reason_for_which_a_new_index_is_not_fit_is_told_whatever_keeps_it_from_being_taken_back(
-    into_index: Make, elastic: Elasticsearch, index: str, monkeypatch: pytest.MonkeyPatch
+    index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unsafe = {"settings": {"translog.durability": "async"}}
-    elastic.indices.put_index_template(name=index, index_patterns=[index], template=unsafe)
+    index.client.indices.put_index_template(name=index, index_patterns=[index], template=unsafe)
 
     def down(*_: object) -> None:
         raise StoreUnreachable("no answer")
@@ -75,16 +81,14 @@ def test_reason_for_which_a_new_index_is_not_fit_is_told_whatever_keeps_it_from_
     monkeypatch.setattr("pyspark_elasticsearch.write.preflight._take_back", down)
     try:
         with pytest.raises(StoreUnsafe, match="durability=async"):
-            into_index(ROWS)
+            index.into(ROWS)
     finally:
-        elastic.indices.delete_index_template(name=index)
+        index.client.indices.delete_index_template(name=index)
 
 
-def test_composite_keys_are_joined_unambiguously(
-    into_index: Make, elastic: Elasticsearch, index: str
-) -> None:
+def test_composite_keys_are_joined_unambiguously(index: Index) -> None:
     schema = pa.schema([("a", pa.string()), ("b", pa.string()), ("n", pa.int32())])
-    query = into_index(schema, key="a,b")
+    query = index.into(schema, key="a,b")
     pairs = [
         ("x:y", "z"),
         ("x", "y:z"),
@@ -94,7 +98,7 @@ def test_composite_keys_are_joined_unambiguously(
     ]
     query.run(0, [{"a": a, "b": b, "n": n} for n, (a, b) in enumerate(pairs)])
     query.run(1, [{"a": a, "b": b, "n": n} for n, (a, b) in enumerate(pairs)])
-    found = documents(elastic, index)
+    found = index.documents()
     assert len(found) == 5
     assert '"\\\n:ä\N{PARTY POPPER}' in found
 
@@ -107,13 +111,13 @@ def test_key_that_is_null_or_too_long_is_refused(into_index: Make) -> None:
         query.stage(0, [row(1, "x" * 513)])
 
 
-def test_routing_and_pipeline(into_index: Make, elastic: Elasticsearch, index: str) -> None:
+def test_routing_and_pipeline(elastic: Elasticsearch, index: Index) -> None:
     if not has_script_processor(elastic):
         pytest.skip("this server has no script processor")
     words = [{"script": {"source": "ctx.name = ctx.name.toUpperCase()"}}]
     elastic.ingest.put_pipeline(id=index, processors=words)
     elastic.indices.create(index=index, settings={"number_of_shards": 3})
-    query = into_index(ROWS, key="id", routing="name", pipeline=index)
+    query = index.into(ROWS, key="id", routing="name", pipeline=index)
     query.run(0, [row(i, f"r{i % 2}") for i in range(9)])
     elastic.indices.refresh(index=index)
     hits = elastic.search(index=index, size=20)["hits"]["hits"]
@@ -122,7 +126,7 @@ def test_routing_and_pipeline(into_index: Make, elastic: Elasticsearch, index: s
     assert len(hits) == 9
     elastic.ingest.delete_pipeline(id=index)
     with pytest.raises(OptionError, match="there is no ingest pipeline"):
-        into_index(ROWS, key="id", pipeline=index, sinkId="other")
+        index.into(ROWS, key="id", pipeline=index, sinkId="other")
 
 
 @pytest.mark.parametrize(
@@ -140,23 +144,23 @@ def test_routing_and_pipeline(into_index: Make, elastic: Elasticsearch, index: s
     ids=str,
 )
 def test_routing_may_be_a_column_of_any_plain_type(
-    into_index: Make, elastic: Elasticsearch, index: str, kind: pa.DataType, value: Any, text: str
+    index: Index, kind: pa.DataType, value: Any, text: str
 ) -> None:
-    query = into_index(pa.schema([("id", pa.int64()), ("r", kind)]), key="id", routing="r")
+    query = index.into(pa.schema([("id", pa.int64()), ("r", kind)]), key="id", routing="r")
     query.run(0, [{"id": 1, "r": value}])
-    elastic.indices.refresh(index=index)
-    (hit,) = elastic.search(index=index)["hits"]["hits"]
+    index.client.indices.refresh(index=index)
+    (hit,) = index.client.search(index=index)["hits"]["hits"]
     assert hit["_routing"].startswith(text)
 
 
 @pytest.mark.usefixtures("several")
 def test_rows_of_a_rollover_alias_stay_in_the_index_of_the_decision(
-    into_index: Make, elastic: Elasticsearch, index: str
+    elastic: Elasticsearch, index: Index
 ) -> None:
     elastic.indices.create(index=f"{index}-000001", aliases={index: {"is_write_index": True}})
     with pytest.raises(OptionError, match=rf"an alias of {index}-000001 with is_write_index"):
-        into_index(ROWS, key="id", createIndex="false")
-    query = into_index(ROWS, createIndex="false")
+        index.into(ROWS, key="id", createIndex="false")
+    query = index.into(ROWS, createIndex="false")
     keep_log(query)
     manifest = decide(query, 0, [row(1), row(2)])
     apply_again(query, manifest)
@@ -167,31 +171,29 @@ def test_rows_of_a_rollover_alias_stay_in_the_index_of_the_decision(
     assert [one["id"] for one in rows(elastic, f"{index}-000001")] == [1, 2]
     assert [one["id"] for one in rows(elastic, f"{index}-000002")] == [3]
     with pytest.raises(OptionError, match=f"an alias of {index}-000001, {index}-000002"):
-        into_index(ROWS, key="id", createIndex="false")
+        index.into(ROWS, key="id", createIndex="false")
 
 
 def test_alias_that_routes_is_refused_since_its_documents_would_be_there_twice(
-    into_index: Make, elastic: Elasticsearch, index: str
+    index: Index,
 ) -> None:
-    elastic.indices.create(
+    index.client.indices.create(
         index=index,
         settings={"number_of_shards": 5},
         aliases={f"{index}-routed": {"routing": "zz"}},
     )
     with pytest.raises(OptionError, match="an alias that routes documents"):
-        into_index(ROWS, key="id", index=f"{index}-routed", createIndex="false")
+        index.into(ROWS, key="id", index=f"{index}-routed", createIndex="false")
 
 
 @pytest.mark.usefixtures("several")
-def test_index_is_made_from_columns_and_dates(
-    into_index: Make, elastic: Elasticsearch, index: str
-) -> None:
+def test_index_is_made_from_columns_and_dates(index: Index) -> None:
     schema = pa.schema(
         [("id", pa.int64()), ("land", pa.string()), ("at", pa.timestamp("us", "UTC"))]
     )
     template = f"{index}-{{land}}-{{AT:yyyy.MM.dd}}"
     options = {"index": template, "createIndex": "false", "chunkRows": "3"}
-    query, adding = into_index(schema, key="id", **options), into_index(schema, **options)
+    query, adding = index.into(schema, key="id", **options), index.into(schema, **options)
     days = [datetime(2024, 2, day, 23, 59, 59, 999999, timezone.utc) for day in (28, 29)]
     rows = [
         {"id": id_, "land": land, "at": day} for id_ in (1, 1, 2) for land in "ab" for day in days
@@ -201,34 +203,32 @@ def test_index_is_made_from_columns_and_dates(
     for _ in range(2):
         apply_again(query, late)
     adding.run(0, rows[:4])
-    found = elastic.indices.get(index=f"{index}-*")
+    found = index.client.indices.get(index=f"{index}-*")
     ends = [f"{land}-2024.02.{day}" for land in "ab" for day in (28, 29)]
     assert sorted(found) == [f"{index}-{end}" for end in ends]
-    assert [len(documents(elastic, name)) for name in sorted(found)] == [3] * 4
+    assert [len(documents(index.client, name)) for name in sorted(found)] == [3] * 4
     for land, said in (("A b", "'.*A b.*' is no name"), (None, "a column of it is null")):
         with pytest.raises(BadRow, match=said):
             query.stage(1, [{**rows[0], "land": land}])
 
 
 @pytest.mark.usefixtures("several")
-def test_delete_from_an_index_that_is_not_there_is_done(
-    into_index: Make, elastic: Elasticsearch, index: str
-) -> None:
+def test_delete_from_an_index_that_is_not_there_is_done(index: Index) -> None:
     schema = pa.schema([("id", pa.int64()), ("land", pa.string()), ("op", pa.string())])
     given = {"index": f"{index}-{{land}}", "createIndex": "false", "opColumn": "op"}
-    query = into_index(schema, key="id", **given)
+    query = index.into(schema, key="id", **given)
     query.run(0, [{"id": 1, "land": "gone", "op": "D"}, {"id": 1, "land": "there", "op": "I"}])
-    assert documents(elastic, f"{index}-there") == {"1": {"id": 1, "land": "there"}}
+    assert documents(index.client, f"{index}-there") == {"1": {"id": 1, "land": "there"}}
 
 
 def test_alias_that_is_moved_to_an_index_that_loses_rows_is_refused_at_the_next_epoch(
-    into_index: Make, elastic: Elasticsearch, index: str
+    elastic: Elasticsearch, index: Index
 ) -> None:
     """Also soon after a check, which holds for a minute."""
     unsafe = {"number_of_replicas": 0, "translog": {"durability": "async"}}
     elastic.indices.create(index=f"{index}-1", aliases={index: {}})
     try:
-        query = into_index(ROWS, key="id", createIndex="false")
+        query = index.into(ROWS, key="id", createIndex="false")
         query.run(0, [row(1)])
         elastic.indices.create(index=f"{index}-2", settings=unsafe)
         moved = [
@@ -248,7 +248,7 @@ def test_alias_that_is_moved_to_an_index_that_loses_rows_is_refused_at_the_next_
 
 
 @pytest.fixture
-def two_names(elastic: Elasticsearch, index: str) -> Iterator[tuple[str, str]]:
+def two_names(elastic: Elasticsearch, index: Index) -> Iterator[tuple[str, str]]:
     """An index and an alias of it, which may move on to a second index."""
     elastic.indices.create(index=f"{index}-1", aliases={index: {}})
     elastic.indices.create(index=f"{index}-2")
@@ -259,33 +259,167 @@ def two_names(elastic: Elasticsearch, index: str) -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize("moves", [False, True], ids=["stays", "moves"])
 @pytest.mark.parametrize("first", [0, *slow_cases(1)])
 def test_index_by_two_names_is_one_target_for_a_sink_id(
-    into_index: Make,
-    elastic: Elasticsearch,
-    index: str,
-    two_names: tuple[str, str],
-    first: int,
-    moves: bool,
+    index: Index, two_names: tuple[str, str], first: int, moves: bool
 ) -> None:
     """By the other name the same version of an application would be applied once more."""
     names = two_names[first], two_names[1 - first]
     given = {"createIndex": "false", "sinkId": index}
-    into_index(ROWS, index=names[0], **given).run(0, [row(1)])
+    index.into(ROWS, index=names[0], **given).run(0, [row(1)])
     if moves and not first:
         moved = [
             {"remove": {"index": f"{index}-1", "alias": index}},
             {"add": {"index": f"{index}-2", "alias": index}},
         ]
-        elastic.indices.update_aliases(actions=moved)
+        index.client.indices.update_aliases(actions=moved)
     with pytest.raises(StoreRefused, match=rf"index='{names[1]}' leads to {index}-1.*'{names[0]}'"):
-        into_index(ROWS, index=names[1], **given).run(0, [row(1)])
+        index.into(ROWS, index=names[1], **given).run(0, [row(1)])
     with pytest.raises(StoreRefused, match="into which this sink id writes as"):
-        into_index(ROWS, index=f"{index}-{{id}}", **given).run(0, [row(1)])
-    into_index(ROWS, index=names[1], createIndex="false", sinkId=f"{index}-b").run(0, [row(2)])
-    into_index(ROWS, index=f"{index}-2", **given).run(0, [row(3)])
-    assert [one["id"] for one in rows(elastic, f"{index}-1")] == [1, 2]
+        index.into(ROWS, index=f"{index}-{{id}}", **given).run(0, [row(1)])
+    index.into(ROWS, index=names[1], createIndex="false", sinkId=f"{index}-b").run(0, [row(2)])
+    index.into(ROWS, index=f"{index}-2", **given).run(0, [row(3)])
+    assert [one["id"] for one in rows(index.client, f"{index}-1")] == [1, 2]
 
 
 @pytest.mark.parametrize("name", ["<orders-{now/d}>", "a,b", "other:orders", "orders-*", "Orders"])
 def test_name_that_only_the_server_resolves_is_no_target(into_index: Make, name: str) -> None:
     with pytest.raises(OptionError, match="Option index"):
         into_index(ROWS, index=name, createIndex="false")
+
+
+COUNTS = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+COUNTED = [{"id": id_, "n": 1} for id_ in range(3)]
+
+
+LOST = {
+    "index.translog.durability": "async",
+    "index.default_pipeline": "no-such-pipeline",
+    "index.final_pipeline": "no-such-pipeline",
+}
+
+SINK = {"properties": {"sink": {"type": "text"}}}
+
+
+OTHERWISE = {
+    "properties": {
+        **{name: {"type": "date"} for name in ("payload", "body", "stamp", "token", "index")},
+        **{name: {"type": "boolean"} for name in ("applied", "fence", "revision", "rows")},
+        "letters": {"type": "keyword"},
+    }
+}
+
+
+BROAD: dict[str, dict[str, Any]] = {
+    "other fields": {"settings": LOST, "mappings": OTHERWISE},
+    "logsdb": {"settings": {**LOST, "index.mode": "logsdb"}, "mappings": SINK},
+    "no source": {"settings": LOST, "mappings": {**SINK, "_source": {"enabled": False}}},
+}
+
+
+@pytest.fixture
+def template(elastic: Elasticsearch, unique: str) -> Iterator[Callable[..., str]]:
+    """Make a template for all indices of this prefix, as one for `*` is for all; the prefix."""
+    prefix = f"{unique}-own"
+
+    def make(**of: Any) -> str:
+        try:
+            elastic.indices.put_index_template(
+                name=prefix, index_patterns=[f"{prefix}*"], template=of
+            )
+        except BadRequestError as error:
+            pytest.skip(f"this release knows no such template: {error.message}")
+        return prefix
+
+    yield make
+    elastic.options(ignore_status=404).indices.delete_index_template(name=prefix)
+    for name in ("ledger", "log", "bad", "target"):
+        elastic.options(ignore_status=404).indices.delete(index=f"{prefix}-{name}")
+
+
+@pytest.mark.parametrize("kind", ["logsdb", "other fields", *slow_cases("no source")])
+def test_own_indices_are_what_they_must_be_whatever_a_template_says(
+    index: Index, template: Callable[..., str], kind: str
+) -> None:
+    prefix = template(**BROAD[kind])
+    bad = f"{prefix}-bad"
+    options = {"indexPrefix": prefix, "onBadRow": "deadLetter", "deadLetter": bad}
+    query = index.into(COUNTS, writeMode="increment", key="id", **options)
+    index.client.index(index=index, id="2", document={"id": 2, "n": 2**63 - 1})
+    query.run(0, COUNTED)
+    decide(query, 1, COUNTED)
+    query.restart()
+    query.run(1, [])
+    counts = {row["id"]: row["n"] for row in index.rows()}
+    assert counts == {0: 2, 1: 2, 2: 2**63 - 1}
+    letters = rows(index.client, bad)
+    assert [(one["sink"], one["epoch"]) for one in letters] == [(query.name, 0), (query.name, 1)]
+    assert [int(json.loads(one["row"])["id"]) for one in letters] == [2, 2]
+
+
+def test_own_index_that_keeps_less_than_is_written_is_refused_by_name(
+    into_index: Make, template: Callable[..., str]
+) -> None:
+    """What a template leaves out of documents no later mapping brings back."""
+    prefix = template(mappings={"_source": {"excludes": ["body"]}})
+    words = f"{prefix}-ledger, of the connector's own, keeps a part of each _source"
+    with pytest.raises(StoreUnsafe, match=words):
+        into_index(COUNTS, indexPrefix=prefix)
+
+
+def test_own_index_that_a_lifecycle_may_delete_is_refused_by_name(
+    into_index: Make, elastic: Elasticsearch, template: Callable[..., str]
+) -> None:
+    prefix = template(settings={"index.lifecycle.name": "some"})
+    with pytest.raises(StoreUnsafe, match=f"{prefix}-ledger, .* has index.lifecycle.name=some"):
+        into_index(COUNTS, indexPrefix=prefix)
+    elastic.ilm.remove_policy(index=f"{prefix}-ledger,{prefix}-log")
+    into_index(COUNTS, indexPrefix=prefix)
+
+
+def test_own_index_that_asks_for_a_routing_is_refused_by_name(
+    into_index: Make, elastic: Elasticsearch, template: Callable[..., str]
+) -> None:
+    prefix = template(mappings={"_routing": {"required": True}})
+    with pytest.raises(StoreRefused, match=r"_routing.required.*let no template .* match it"):
+        into_index(COUNTS, indexPrefix=prefix)
+    template()
+    elastic.indices.create(index=f"{prefix}-log", mappings={"_routing": {"required": True}})
+    with pytest.raises(StoreUnsafe, match=f"{prefix}-log, .* asks for a routing"):
+        into_index(COUNTS, indexPrefix=prefix)
+
+
+def test_own_index_with_a_pipeline_is_refused_by_name(
+    into_index: Make, elastic: Elasticsearch, template: Callable[..., str]
+) -> None:
+    prefix = template()
+    elastic.indices.create(index=f"{prefix}-ledger", settings={"index.final_pipeline": "some"})
+    with pytest.raises(StoreUnsafe, match=f"{prefix}-ledger, .* has index.final_pipeline=some"):
+        into_index(COUNTS, indexPrefix=prefix)
+
+
+@pytest.mark.parametrize("mode", ["append", *slow_cases("upsert", "increment")])
+def test_index_without_sequence_numbers_is_refused_by_name(
+    into_index: Make, elastic: Elasticsearch, template: Callable[..., str], mode: str
+) -> None:
+    """They are off by default in the time series and columnar modes of newer releases."""
+    prefix = template(settings={"index.disable_sequence_numbers": True})
+    key = {} if mode == "append" else {"key": "id"}
+    with pytest.raises(StoreUnsafe, match=r"has index\.disable_sequence_numbers=true"):
+        into_index(COUNTS, index=f"{prefix}-target", writeMode=mode, **key)
+    assert not elastic.indices.exists(index=f"{prefix}-target")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"index.mode": "logsdb"}, *slow_cases({"index.mapping.source.mode": "synthetic"})],
+    ids=["logsdb", "synthetic"],
+)
+def test_index_that_rebuilds_its_documents_takes_appends_and_no_updates(
+    into_index: Make, elastic: Elasticsearch, template: Callable[..., str], settings: dict[str, Any]
+) -> None:
+    target = f"{template(settings=settings)}-target"
+    with pytest.raises(StoreUnsafe, match=r"keeps no _source: .*rebuilt"):
+        into_index(COUNTS, index=target, writeMode="increment", key="id")
+    appended = pa.schema([("@timestamp", pa.timestamp("us", "UTC")), *COUNTS])
+    query = into_index(appended, index=target)
+    query.run(0, [{"@timestamp": 0, **row} for row in COUNTED])
+    assert len(rows(elastic, target)) == 3

@@ -8,17 +8,25 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 from elasticsearch import Elasticsearch
-from integration.support.counted import counting, counts, make_counters, set_block
-from integration.support.counters import ones
-from integration.support.documents import documents, has_script_processor
-from integration.support.epochs import ElasticsearchQuery
+from integration.support.elasticsearch import (
+    Index,
+    counting,
+    counts,
+    decide,
+    documents,
+    has_script_processor,
+    make_counters,
+    set_block,
+)
+from integration.support.epochs import ElasticsearchQuery, ones
 from integration.support.marks import slow_cases
 
-from sparkonce.errors import BadRow, RowRefused, StoreRefused
+from sparkonce.errors import BadRow, OptionError, RowRefused, StoreRefused
+from sparkonce.operate.cli import main
 
 pytestmark = pytest.mark.variants
-
 Make = Callable[..., ElasticsearchQuery]
 
 
@@ -30,7 +38,7 @@ def words_in(elastic: Elasticsearch, index: str) -> None:
 
 
 @pytest.fixture
-def refusing(elastic: Elasticsearch, counter_index: str) -> Iterator[str]:
+def refusing(elastic: Elasticsearch, counter_index: Index) -> Iterator[str]:
     if not has_script_processor(elastic):
         pytest.skip("this server has no script processor, by which rows are refused here")
     yield counter_index
@@ -42,9 +50,9 @@ def refusing(elastic: Elasticsearch, counter_index: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("mode", ["increment", "append", "upsert"])
 def test_row_that_is_refused_after_the_decision_is_named_and_put_aside_on_demand(
-    elasticsearch_url: str, elastic: Elasticsearch, index: str, bad_index: str, mode: str
+    index: Index, bad_index: str, mode: str
 ) -> None:
-    query = counting(elasticsearch_url, make_counters(elastic, index, "byte"), writeMode=mode)
+    query = counting(index.url, make_counters(index.client, index, "byte"), writeMode=mode)
     if mode == "append":
         query.options.pop("key")
     query.sink.check()
@@ -62,8 +70,8 @@ def test_row_that_is_refused_after_the_decision_is_named_and_put_aside_on_demand
     query.run(0, rows)
     query.run(1, [rows[26], {"id": 27, "n": 500}, rows[28]])
     twice = [] if mode == "upsert" else [26, 28]
-    assert counts(elastic, index) == Counter([*range(80), *twice]) - Counter([27])
-    letters = documents(elastic, bad_index)
+    assert index.counts() == Counter([*range(80), *twice]) - Counter([27])
+    letters = documents(index.client, bad_index)
     assert Counter(one["epoch"] for one in letters.values()) == {0: 1, 1: 1}
     assert all("field [n]" in one["reason"] for one in letters.values())
 
@@ -96,28 +104,26 @@ def test_verdict_on_a_row_is_final_even_if_the_mapping_is_mended_before_the_end(
 
 @pytest.mark.parametrize("mode", ["append", "upsert", "update"])
 def test_map_with_a_key_twice_is_put_aside_before_the_decision(
-    into_index: Make, elastic: Elasticsearch, index: str, bad_index: str, mode: str
+    index: Index, bad_index: str, mode: str
 ) -> None:
     schema = pa.schema([("id", pa.int64()), ("m", pa.map_(pa.string(), pa.int64()))])
     rows = [{"id": n, "m": [("a", n), ("b" if n else "a", 2)]} for n in range(3)]
     key = {} if mode == "append" else {"key": "id"}
-    query = into_index(schema, writeMode=mode, **key)
+    query = index.into(schema, writeMode=mode, **key)
     with pytest.raises(BadRow, match=r"column 'm': a map has the key .*a.* twice"):
         query.stage(0, rows)
     query.restart(onBadRow="deadLetter", deadLetter=bad_index)
     query.run(0, rows)
-    assert sorted(one["id"] for one in documents(elastic, index).values()) == [1, 2]
-    (letter,) = documents(elastic, bad_index).values()
+    assert sorted(one["id"] for one in index.documents().values()) == [1, 2]
+    (letter,) = documents(index.client, bad_index).values()
     assert letter["row"] == '{"id": 0, "m": {"a": 0, "a": 2}}'
 
 
-def test_bad_rows_that_a_task_finds_are_put_aside(
-    elasticsearch_url: str, elastic: Elasticsearch, index: str, bad_index: str
-) -> None:
+def test_bad_rows_that_a_task_finds_are_put_aside(index: Index, bad_index: str) -> None:
     schema = pa.schema([("id", pa.int64()), ("x", pa.float64())])
     query = ElasticsearchQuery(
         schema,
-        url=elasticsearch_url,
+        url=index.url,
         index=index,
         key="id",
         createIndex="true",
@@ -130,8 +136,8 @@ def test_bad_rows_that_a_task_finds_are_put_aside(
     rows[2]["x"], rows[4]["id"] = float("nan"), None
     query.run(0, rows)
     query.run(0, rows)
-    assert sorted(one["id"] for one in documents(elastic, index).values()) == [0, 1, 3, 5, 6]
-    reasons = sorted(one["reason"] for one in documents(elastic, bad_index).values())
+    assert sorted(one["id"] for one in index.documents().values()) == [0, 1, 3, 5, 6]
+    reasons = sorted(one["reason"] for one in documents(index.client, bad_index).values())
     assert len(reasons) == 2
     assert "'id' is null" in reasons[0]
     assert "nan has no place" in reasons[1]
@@ -170,7 +176,7 @@ DAYS = pa.schema([("id", pa.int64()), ("day", pa.string())])
 
 
 @pytest.fixture
-def days(elastic: Elasticsearch, index: str) -> Iterator[str]:
+def days(elastic: Elasticsearch, index: Index) -> Iterator[str]:
     """A template of names, and indices of some days that take no writes any more."""
     for day in ("closed", "blocked", "odd", "full"):
         elastic.indices.create(index=f"{index}-{day}", settings={"number_of_replicas": 0})
@@ -185,27 +191,27 @@ def days(elastic: Elasticsearch, index: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("mode", ["upsert", *slow_cases("append", "delete")])
 def test_rows_of_an_index_that_takes_no_writes_go_aside_and_the_others_on(
-    into_index: Make, elastic: Elasticsearch, days: str, index: str, bad_index: str, mode: str
+    days: str, index: Index, bad_index: str, mode: str
 ) -> None:
     key = {} if mode == "append" else {"key": "id"}
-    query = into_index(DAYS, index=days, createIndex="false", writeMode=mode, **key)
+    query = index.into(DAYS, index=days, createIndex="false", writeMode=mode, **key)
     rows = [{"id": id_, "day": day} for id_, day in enumerate(("closed", "blocked", "odd", "new"))]
     with pytest.raises(RowRefused, match=r"index .*-(closed|blocked|odd).*onBadRow=deadLetter"):
         query.run(0, rows)
     query.restart(onBadRow="deadLetter", deadLetter=bad_index)
     query.run(0, [])
     query.run(1, [{"id": 5, "day": "new"}])
-    letters = documents(elastic, bad_index).values()
+    letters = documents(index.client, bad_index).values()
     assert {one["index"] for one in letters} >= {f"{index}-closed", f"{index}-blocked"}
     if mode != "delete":
-        assert len(documents(elastic, f"{index}-new")) == 2
+        assert len(documents(index.client, f"{index}-new")) == 2
 
 
 def test_rows_of_an_index_on_a_full_disk_wait_and_are_no_bad_rows(
-    into_index: Make, elastic: Elasticsearch, days: str, index: str, bad_index: str
+    elastic: Elasticsearch, days: str, index: Index, bad_index: str
 ) -> None:
     aside = {"onBadRow": "deadLetter", "deadLetter": bad_index}
-    query = into_index(DAYS, index=days, createIndex="false", key="id", timeout="1", **aside)
+    query = index.into(DAYS, index=days, createIndex="false", key="id", timeout="1", **aside)
     set_block(elastic, f"{index}-full", "read_only_allow_delete", True)
     rows = [{"id": id_, "day": day} for id_, day in enumerate(("full", "new"))]
     with pytest.raises(StoreRefused, match="disk is nearly full"):
@@ -225,3 +231,47 @@ def test_rows_of_a_target_that_takes_none_do_not_go_aside_for_ever(
     with pytest.raises(RowRefused, match="maxBadRows"):
         query.run(0, [{"id": id_, "day": "blocked"} for id_ in range(50)])
     assert documents(elastic, bad_index) == {}
+
+
+ROWS = pa.schema([("id", pa.int64())])
+
+
+@pytest.mark.parametrize("which", ["ledger", "log"])
+@pytest.mark.parametrize("option", ["index", *slow_cases("deadLetter")])
+def test_alias_of_an_index_of_the_connectors_own_is_refused_at_start(
+    elastic: Elasticsearch, index: Index, which: str, option: str
+) -> None:
+    own = f"{index}-own-{which}"
+    index.into(ROWS, key="id", indexPrefix=f"{index}-own")
+    before = elastic.indices.get_mapping(index=own).body
+    elastic.indices.put_alias(index=own, name=f"{index}-alias")
+    given = {option: f"{index}-alias", **({"onBadRow": "deadLetter"} if option != "index" else {})}
+    try:
+        with pytest.raises(OptionError, match=rf"Option {option}=.*the connector's own"):
+            index.into(ROWS, key="id", writeMode="update", indexPrefix=f"{index}-own", **given)
+        assert elastic.indices.get_mapping(index=own).body == before
+    finally:
+        elastic.indices.delete(index=f"{index}-own-ledger,{index}-own-log")
+
+
+def test_alias_of_the_target_takes_no_dead_letters(index: Index) -> None:
+    index.client.indices.create(index=index, aliases={f"{index}-alias": {}})
+    given = {"onBadRow": "deadLetter", "deadLetter": f"{index}-alias"}
+    with pytest.raises(OptionError, match=rf"deadLetter={index}-alias name one index"):
+        index.into(ROWS, key="id", **given)
+
+
+def test_recover_puts_no_dead_letters_into_the_target(index: Index) -> None:
+    prefix = f"{index}-own"
+    query = index.into(ROWS, key="id", indexPrefix=prefix)
+    decide(query, 0, [{"id": 1}])
+    given = ["recover", query.options["url"], "-o", f"indexPrefix={prefix}"]
+    aside = ["-o", "onBadRow=deadLetter", "-o", f"deadLetter={index}"]
+    try:
+        refused = CliRunner().invoke(main, [*given, *aside])
+        assert refused.exit_code
+        assert "name one index" in refused.output
+        assert CliRunner().invoke(main, given).exit_code == 0
+        assert index.documents() == {"1": {"id": 1}}
+    finally:
+        index.client.indices.delete(index=f"{prefix}-ledger,{prefix}-log")

@@ -8,18 +8,29 @@ import hashlib
 import ipaddress
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
+import elasticsearch
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from elasticsearch import Elasticsearch
-from integration.support.counted import counting_anew as counting
-from integration.support.documents import documents
-from integration.support.elasticsearch_decisions import apply_again, decide, keep_log
-from integration.support.epochs import ElasticsearchQuery
-from integration.support.servers.elasticsearch import ElasticsearchProcess, connect
+from integration.support.elasticsearch import (
+    Private,
+    apply_again,
+    counting_anew,
+    decide,
+    documents,
+    keep_log,
+)
+from integration.support.epochs import COUNTER, ElasticsearchQuery
+from integration.support.servers.elasticsearch import (
+    OLDEST,
+    ElasticsearchProcess,
+    connect,
+    private_tree,
+)
+from integration.support.servers.finder import or_skip
 
 from pyspark_elasticsearch.connector import ElasticsearchConnector
 from sparkonce import options
@@ -28,12 +39,10 @@ from sparkonce.operate.cli import main
 from sparkonce.protocol import Chunk
 from sparkonce.reading import Scan
 
-pytestmark = [pytest.mark.slow, pytest.mark.variants]
-
+pytestmark = pytest.mark.variants
 PASSWORD = "changeme-please"
 SMALL = pa.schema([("n", pa.int64())])
 STREAMED = pa.schema([("@timestamp", pa.timestamp("us", "UTC")), ("n", pa.int64())])
-Private = Callable[..., ElasticsearchProcess]
 
 
 @pytest.fixture
@@ -136,6 +145,7 @@ def _use_every_right(client: Elasticsearch, url: str, identity: dict[str, str]) 
     assert client.count(index="counters-bad")["count"] == 1
 
 
+@pytest.mark.slow
 def test_api_key_with_the_documented_rights_over_tls(
     secured: tuple[ElasticsearchProcess, Path], tmp_path: Path
 ) -> None:
@@ -156,7 +166,7 @@ def test_api_key_with_the_documented_rights_over_tls(
             )
         }
         encoded = {name: key["encoded"] for name, key in keys.items()}
-        query = counting(node.url, apiKey=encoded["enough"], **trusted)
+        query = counting_anew(node.url, apiKey=encoded["enough"], **trusted)
         query.sink.check()
         query.run(0, [{"id": 1, "n": 1}])
         query.run(1, [{"id": 1, "n": 1}])
@@ -175,28 +185,27 @@ def test_api_key_with_the_documented_rights_over_tls(
         assert [batch.to_pylist() for one in parts for batch in feed.read(one)] == found
 
     with pytest.raises(StoreRefused, match="certificate"):
-        counting(node.url, apiKey=encoded["enough"], sinkId="b").sink.check()
+        counting_anew(node.url, apiKey=encoded["enough"], sinkId="b").sink.check()
     may_not = {"apiKey": encoded["none made"], **trusted}
-    counting(node.url, sinkId="b", **may_not).sink.check()
+    counting_anew(node.url, sinkId="b", **may_not).sink.check()
     with pytest.raises(StoreRefused, match=r"no index sparkonce-b-ledger.*json/ledger.json"):
-        counting(node.url, sinkId="b", indexPrefix="sparkonce-b", **may_not).sink.check()
+        counting_anew(node.url, sinkId="b", indexPrefix="sparkonce-b", **may_not).sink.check()
     with pytest.raises(StoreRefused, match=r"lacks a right.*docs/permissions.md"):
-        counting(node.url, apiKey=encoded["nothing"], **trusted).sink.check()
+        counting_anew(node.url, apiKey=encoded["nothing"], **trusted).sink.check()
     secret = tmp_path / "password"
     secret.write_text("wrong\n")
     wrong = {"user": "admin", "passwordFile": str(secret)}
     with pytest.raises(StoreRefused, match=r"does not take these credentials") as refused:
-        counting(node.url, **wrong, **trusted).sink.check()
+        counting_anew(node.url, **wrong, **trusted).sink.check()
     assert "wrong" not in str(refused.value)
     secret.write_text(f"{PASSWORD}\n")
-    counting(node.url, **wrong, sinkId="c", **trusted).sink.check()
+    counting_anew(node.url, **wrong, sinkId="c", **trusted).sink.check()
     with connect(node.url, basic_auth=("admin", PASSWORD), ca_certs=str(authority)) as client:
         _use_every_right(client, node.url, {"apiKey": encoded["enough"], **trusted})
 
 
-def test_an_operator_with_the_documented_rights(
-    secured: tuple[ElasticsearchProcess, Path],
-) -> None:
+@pytest.mark.slow
+def test_an_operator_with_the_documented_rights(secured: tuple[ElasticsearchProcess, Path]) -> None:
     node, authority = secured
     found = re.search(r"PUT /_security/role/ops\n(.*?)\n\n", PAGE, re.DOTALL)
     assert found
@@ -224,3 +233,12 @@ def test_an_operator_with_the_documented_rights(
     assert "1 letters" in said("letters")
     assert "1 letters deleted" in said("letters", "counters-bad", "--delete", "--yes")
     assert "is forgotten" in said("forget", query.name, "--yes")
+
+
+@pytest.mark.variants
+@pytest.mark.skipif(elasticsearch.__version__[0] < 9, reason="`make variant NAME=client9` runs it")
+def test_server_that_is_too_old_for_the_client_is_refused_with_what_to_install() -> None:
+    with or_skip(lambda: ElasticsearchProcess(private_tree(OLDEST))) as node:
+        query = ElasticsearchQuery(COUNTER, url=node.url, index="orders", createIndex="true")
+        with pytest.raises(StoreRefused, match=r"client's 9.*pip install 'elasticsearch>=8.15,<9'"):
+            query.sink.check()

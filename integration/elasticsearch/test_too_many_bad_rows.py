@@ -7,14 +7,12 @@ from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch
-from integration.support.counted import counting
-from integration.support.documents import documents
-from integration.support.elasticsearch_decisions import decide
+from integration.support.elasticsearch import Index, counting, decide, documents
 from integration.support.epochs import ElasticsearchQuery
 from integration.support.marks import slow_cases
 
 from pyspark_elasticsearch.journal.records import LedgerRecords
-from sparkonce.errors import BadRow, RowRefused, StoreUnreachable
+from sparkonce.errors import RowRefused, StoreUnreachable
 
 OWN = {"id": {"type": "long"}, "sparkonce": {"type": "object", "enabled": False}}
 MODES = ["upsert", *slow_cases("append", "increment")]
@@ -50,10 +48,10 @@ def into(url: str, index: str, bad_index: str, mode: str, **options: str) -> Ela
 
 @pytest.mark.parametrize("mode", MODES)
 def test_good_rows_by_the_thousands_do_not_go_aside(
-    elasticsearch_url: str, elastic: Elasticsearch, index: str, bad_index: str, mode: str
+    elastic: Elasticsearch, index: Index, bad_index: str, mode: str
 ) -> None:
     make(elastic, index, fields=2)
-    query = into(elasticsearch_url, index, bad_index, mode)
+    query = into(index.url, index, bad_index, mode)
     for _ in range(3):  # a supervisor
         with pytest.raises(RowRefused, match=r"rows of 5,000 of epoch 0 .*Limit of total fields"):
             query.run(0, ones(0, 5000))
@@ -62,46 +60,17 @@ def test_good_rows_by_the_thousands_do_not_go_aside(
     elastic.indices.put_settings(index=index, settings={"index.mapping.total_fields.limit": 1000})
     query.run(0, ones(0, 5000))
     letters = len(documents(elastic, bad_index))
-    assert len(documents(elastic, index)) == 5000 - letters
-
-
-def test_a_share_of_all_lets_all_go_aside(
-    elasticsearch_url: str, elastic: Elasticsearch, index: str, bad_index: str
-) -> None:
-    make(elastic, index, fields=2)
-    query = into(elasticsearch_url, index, bad_index, "upsert")
-    with pytest.raises(RowRefused, match="restart it with a higher maxBadRows"):
-        query.run(0, ones(0, 2000))
-    query.restart(maxBadRows="100%")
-    assert query.run(0, ones(0, 2000)).totals.aside == 2000
-    assert len(documents(elastic, bad_index)) == 2000
-    assert len(documents(elastic, index)) == 0
-
-
-def test_small_partitions_hide_nothing(
-    elasticsearch_url: str, elastic: Elasticsearch, index: str, bad_index: str
-) -> None:
-    make(elastic, index, fields=2)
-    query = into(elasticsearch_url, index, bad_index, "upsert")
-    with pytest.raises(RowRefused, match=r"20\d rows of 2,000 of epoch 0"):
-        query.run(0, *(ones(10 * n, 10 * n + 10) for n in range(200)))
-    elastic.indices.put_settings(index=index, settings={"index.mapping.total_fields.limit": 1000})
-    query.restart()
-    assert query.run(0, []).totals.aside <= 200
+    assert len(index.documents()) == 5000 - letters
 
 
 def test_ten_bad_rows_alone_in_a_partition_stop_nothing(
-    elasticsearch_url: str,
-    elastic: Elasticsearch,
-    index: str,
-    bad_index: str,
-    caplog: pytest.LogCaptureFixture,
+    index: Index, bad_index: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    words(elastic, index)
-    query = into(elasticsearch_url, index, bad_index, "upsert")
+    words(index.client, index)
+    query = into(index.url, index, bad_index, "upsert")
     with caplog.at_level(logging.WARNING, "sparkonce"):
         ledger = query.run(0, [{"id": n, "n": 1000} for n in range(10)], ones(10, 1000))
-    assert (len(documents(elastic, bad_index)), len(documents(elastic, index))) == (10, 990)
+    assert (len(documents(index.client, bad_index)), len(index.documents())) == (10, 990)
     assert (ledger.totals.rows, ledger.totals.aside, ledger.totals.unstored) == (1000, 10, 0)
     (said,) = [one for one in caplog.messages if "can't be stored" in one]
     assert f"10 of 1,000 rows of epoch 0 of {query.name}" in said
@@ -110,10 +79,10 @@ def test_ten_bad_rows_alone_in_a_partition_stop_nothing(
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_slow_stream_into_a_broken_index_stops_too_until_a_row_is_stored(
-    elasticsearch_url: str, elastic: Elasticsearch, index: str, bad_index: str, mode: str
+    index: Index, bad_index: str, mode: str
 ) -> None:
-    words(elastic, index)
-    query = into(elasticsearch_url, index, bad_index, mode)
+    words(index.client, index)
+    query = into(index.url, index, bad_index, mode)
     bad = [{"id": 1, "n": 1000}, {"id": 2, "n": 1000}]
     for epoch in range(5):
         assert query.run(epoch, bad).totals.unstored == 2 * epoch + 2
@@ -129,27 +98,25 @@ def test_a_slow_stream_into_a_broken_index_stops_too_until_a_row_is_stored(
     assert query.run(7, bad).totals.unstored == 2
 
 
-def test_refused_document_counts_for_all_the_rows_of_its_key(
-    elasticsearch_url: str, elastic: Elasticsearch, index: str, bad_index: str
-) -> None:
+def test_refused_document_counts_for_all_the_rows_of_its_key(index: Index, bad_index: str) -> None:
     """Of 500 rows 490 change 49 documents that are refused, and a restart knows it."""
-    words(elastic, index)
-    query = into(elasticsearch_url, index, bad_index, "upsert")
+    words(index.client, index)
+    query = into(index.url, index, bad_index, "upsert")
     rows = [{"id": key, "n": 1000 if key else 1} for key in range(50) for _ in range(10)]
     with pytest.raises(RowRefused, match=r"60 rows of 500 of epoch 0"):
         query.run(0, rows)
     query.restart(maxBadRows="490")
     ledger = query.run(0, [])
     assert (ledger.totals.aside, ledger.totals.unstored) == (490, 0)
-    assert len(documents(elastic, bad_index)) == 49
+    assert len(documents(index.client, bad_index)) == 49
 
 
 def test_epoch_of_which_no_document_is_stored_is_known_as_such_after_a_restart(
-    elasticsearch_url: str, elastic: Elasticsearch, index: str, bad_index: str
+    index: Index, bad_index: str
 ) -> None:
     """A driver dies when it has noted that all is applied; also one without dead letters knows."""
-    words(elastic, index)
-    query = into(elasticsearch_url, index, bad_index, "upsert", maxBadRows="100%")
+    words(index.client, index)
+    query = into(index.url, index, bad_index, "upsert", maxBadRows="100%")
     manifest = decide(query, 0, [{"id": 1, "n": 1000}] * 4)
     query.sink.store.apply(manifest)
     query.restart(onBadRow="fail")
@@ -159,15 +126,11 @@ def test_epoch_of_which_no_document_is_stored_is_known_as_such_after_a_restart(
 
 
 def test_noted_bad_rows_are_counted_by_a_driver_without_dead_letters(
-    elasticsearch_url: str,
-    elastic: Elasticsearch,
-    index: str,
-    bad_index: str,
-    monkeypatch: pytest.MonkeyPatch,
+    index: Index, bad_index: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A driver dies between the note of its bad rows and that of its progress."""
-    words(elastic, index)
-    query = into(elasticsearch_url, index, bad_index, "upsert", maxBadRows="100%")
+    words(index.client, index)
+    query = into(index.url, index, bad_index, "upsert", maxBadRows="100%")
     manifest = decide(query, 0, [{"id": 1, "n": 1000}] * 4)
     with monkeypatch.context() as dying:
         dying.setattr("pyspark_elasticsearch.journal.dead_letters.write", dies)
@@ -177,7 +140,7 @@ def test_noted_bad_rows_are_counted_by_a_driver_without_dead_letters(
     del query.options["deadLetter"], query.options["maxBadRows"]
     ledger = query.run(0, [])
     assert (ledger.totals.aside, ledger.totals.unstored) == (4, 4)
-    assert len(documents(elastic, bad_index)) == 1
+    assert len(documents(index.client, bad_index)) == 1
 
 
 def dies(*_: Any) -> None:
@@ -185,11 +148,11 @@ def dies(*_: Any) -> None:
 
 
 def test_slow_stream_goes_on_once_the_index_is_mended(
-    elasticsearch_url: str, elastic: Elasticsearch, index: str, bad_index: str
+    elastic: Elasticsearch, index: Index, bad_index: str
 ) -> None:
     """What no row of an epoch passes is not noted as bad before the epoch ends."""
     make(elastic, index, fields=2)
-    query = into(elasticsearch_url, index, bad_index, "upsert")
+    query = into(index.url, index, bad_index, "upsert")
     for epoch in range(5):
         query.run(epoch, ones(2 * epoch, 2 * epoch + 2))
     for _ in range(2):
@@ -200,19 +163,14 @@ def test_slow_stream_goes_on_once_the_index_is_mended(
     elastic.indices.put_settings(index=index, settings={"index.mapping.total_fields.limit": 1000})
     query.restart()
     assert query.run(5, []).totals.unstored == 0
-    assert len(documents(elastic, index)) == 6
+    assert len(index.documents()) == 6
 
 
 def test_bad_rows_are_told_though_the_answer_to_the_last_note_is_lost(
-    elasticsearch_url: str,
-    elastic: Elasticsearch,
-    index: str,
-    bad_index: str,
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
+    index: Index, bad_index: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words(elastic, index)
-    query = into(elasticsearch_url, index, bad_index, "upsert")
+    words(index.client, index)
+    query = into(index.url, index, bad_index, "upsert")
     advance, lost = LedgerRecords.advance, []
 
     def loses(
@@ -232,27 +190,12 @@ def test_bad_rows_are_told_though_the_answer_to_the_last_note_is_lost(
     assert "1 x a field does not fit" in said
 
 
-def test_rows_that_tasks_refuse_stop_an_epoch_before_it_is_decided(
-    elasticsearch_url: str, elastic: Elasticsearch, index: str, bad_index: str
-) -> None:
-    make(elastic, index)
-    query = into(elasticsearch_url, index, bad_index, "upsert")
-    rows = [*ones(0, 89), *({"id": None, "n": n} for n in range(11))]
-    with pytest.raises(BadRow, match=r"11 rows of 100 of epoch 0 .*11 x .*id=null") as error:
-        query.run(0, rows)
-    assert "Nothing of the epoch took effect" in str(error.value)
-    assert len(documents(elastic, bad_index)) == 0
-    query.restart(maxBadRows="11")
-    query.run(0, rows)
-    assert (len(documents(elastic, bad_index)), len(documents(elastic, index))) == (11, 89)
-
-
 def test_bad_rows_of_an_epoch_that_was_applied_in_part_count_on(
-    elasticsearch_url: str, elastic: Elasticsearch, index: str, bad_index: str
+    index: Index, bad_index: str
 ) -> None:
     """A driver dies when some chunks are applied and noted as such."""
-    words(elastic, index)
-    query = into(elasticsearch_url, index, bad_index, "upsert", chunkRows="4", parallelism="1")
+    words(index.client, index)
+    query = into(index.url, index, bad_index, "upsert", chunkRows="4", parallelism="1")
     bad = [{"id": n, "n": 1000} for n in range(12)]
     receipts = query.stage(0, [*bad[:8], *ones(12, 40), *bad[8:]])
     store, applied = query.sink.store, []
@@ -279,4 +222,4 @@ def test_bad_rows_of_an_epoch_that_was_applied_in_part_count_on(
         query.run(0, [])
     query.restart(maxBadRows="12")
     assert query.run(0, []).totals.aside == 12
-    assert (len(documents(elastic, bad_index)), len(documents(elastic, index))) == (12, 28)
+    assert (len(documents(index.client, bad_index)), len(index.documents())) == (12, 28)

@@ -9,63 +9,60 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
-from integration.support.counted import counting, counts, set_block
-from integration.support.counters import COUNTER, ones
-from integration.support.documents import documents
-from integration.support.elasticsearch_decisions import decide
-from integration.support.epochs import ElasticsearchQuery
+from integration.support.elasticsearch import Index, decide, documents, has_script_processor
+from integration.support.epochs import COUNTER, ElasticsearchQuery, ones
 
-from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
+from pyspark_elasticsearch.server.client import Cluster
+from sparkonce.errors import OptionError, SparkonceError, StoreRefused, StoreUnsafe
+from sparkonce.exactly_once.ledger import from_record
 
 Make = Callable[..., ElasticsearchQuery]
 
 
 @pytest.mark.parametrize("block", ["write", "read_only"])
-def test_read_only_index_is_refused_until_it_is_not(
-    elasticsearch_url: str, elastic: Elasticsearch, counter_index: str, block: str
-) -> None:
-    query = counting(elasticsearch_url, counter_index)
+def test_read_only_index_is_refused_until_it_is_not(counter_index: Index, block: str) -> None:
+    query = counter_index.counting()
     query.sink.check()
     receipts = query.stage(0, ones(range(5)))
-    set_block(elastic, counter_index, block, True)
+    counter_index.block(block, True)
     with pytest.raises(StoreRefused, match=r"takes no writes.*remove the block"):
         query.commit(0, receipts)
     with pytest.raises(StoreRefused, match=f"has index.blocks.{block}"):
-        counting(elasticsearch_url, counter_index, sinkId="other").sink.check()
-    set_block(elastic, counter_index, block, None)
+        counter_index.counting(sinkId="other").sink.check()
+    counter_index.block(block, None)
     query.restart()
     query.run(0, ones(range(5)))
-    assert counts(elastic, counter_index) == Counter(range(5))
+    assert counter_index.counts() == Counter(range(5))
 
 
 def test_index_whose_documents_can_not_be_looked_up_is_refused_before_the_decision(
-    elasticsearch_url: str, elastic: Elasticsearch, counter_index: str
+    counter_index: Index,
 ) -> None:
-    query = counting(elasticsearch_url, counter_index)
-    set_block(elastic, counter_index, "read", True)
+    query = counter_index.counting()
+    counter_index.block("read", True)
     with pytest.raises(StoreRefused, match=r"has index\.blocks\.read"):
         query.run(0, ones(range(5)))
-    set_block(elastic, counter_index, "read", None)
+    counter_index.block("read", None)
     query.run(0, [])
-    assert counts(elastic, counter_index) == Counter()
+    assert counter_index.counts() == Counter()
 
 
-def test_closed_index_is_named_and_goes_on_once_it_is_open(
-    elasticsearch_url: str, elastic: Elasticsearch, counter_index: str
-) -> None:
-    query = counting(elasticsearch_url, counter_index)
+def test_closed_index_is_named_and_goes_on_once_it_is_open(counter_index: Index) -> None:
+    query = counter_index.counting()
     query.sink.check()
     receipts = query.stage(0, ones(range(5)))
-    query.sink.store.prepare = lambda manifest: _prepared(query, manifest, elastic, counter_index)
+    query.sink.store.prepare = lambda manifest: _prepared(
+        query, manifest, counter_index.client, counter_index
+    )
     with pytest.raises(StoreRefused, match=r"closed.*_open"):
         query.commit(0, receipts)
     del query.sink.store.prepare
     with pytest.raises(StoreRefused, match="is closed"):
-        counting(elasticsearch_url, counter_index, sinkId="other").sink.check()
-    elastic.indices.open(index=counter_index)
+        counter_index.counting(sinkId="other").sink.check()
+    counter_index.client.indices.open(index=counter_index)
     query.restart()
     query.run(0, [])
-    assert counts(elastic, counter_index) == Counter(range(5))
+    assert counter_index.counts() == Counter(range(5))
 
 
 def _prepared(query: ElasticsearchQuery, manifest: Any, client: Elasticsearch, index: str) -> Any:
@@ -75,24 +72,22 @@ def _prepared(query: ElasticsearchQuery, manifest: Any, client: Elasticsearch, i
     return made
 
 
-def test_index_that_is_deleted_in_mid_query_is_not_made_anew(
-    elasticsearch_url: str, elastic: Elasticsearch, counter_index: str
-) -> None:
-    query = counting(elasticsearch_url, counter_index)
+def test_index_that_is_deleted_in_mid_query_is_not_made_anew(counter_index: Index) -> None:
+    query = counter_index.counting()
     query.sink.check()
     query.run(0, ones(range(5)))
-    elastic.indices.delete(index=counter_index)
+    counter_index.client.indices.delete(index=counter_index)
     with pytest.raises(StoreRefused, match=r"no index .* any more"):
         query.run(1, ones(range(5)))
-    assert not elastic.indices.exists(index=counter_index)
+    assert not counter_index.client.indices.exists(index=counter_index)
 
 
 def test_pipeline_that_is_deleted_in_mid_query_makes_no_row_a_bad_one(
-    into_index: Make, elastic: Elasticsearch, index: str, bad_index: str
+    elastic: Elasticsearch, index: Index, bad_index: str
 ) -> None:
     elastic.ingest.put_pipeline(id=index, processors=[])
     aside = {"onBadRow": "deadLetter", "deadLetter": bad_index}
-    query = into_index(COUNTER, key="id", pipeline=index, **aside)
+    query = index.into(COUNTER, key="id", pipeline=index, **aside)
     elastic.ingest.delete_pipeline(id=index)
     with pytest.raises(OptionError, match="there is no ingest pipeline"):
         query.run(0, ones(range(5)))
@@ -100,17 +95,17 @@ def test_pipeline_that_is_deleted_in_mid_query_makes_no_row_a_bad_one(
     query.restart()
     query.run(0, ones(range(5)))
     elastic.ingest.delete_pipeline(id=index)
-    assert len(documents(elastic, index)) == 5
+    assert len(index.documents()) == 5
     assert documents(elastic, bad_index) == {}
 
 
 def test_index_that_is_deleted_under_a_decided_epoch_is_not_made_anew(
-    into_index: Make, elastic: Elasticsearch, index: str
+    elastic: Elasticsearch, index: Index
 ) -> None:
     elastic.indices.create(index=f"{index}-1", aliases={index: {}})
     elastic.indices.create(index=f"{index}-2")
     try:
-        query = into_index(COUNTER, key="id", createIndex="false")
+        query = index.into(COUNTER, key="id", createIndex="false")
         decide(query, 0, ones(range(5)))
         move = {"add": {"index": f"{index}-2", "alias": index}}
         elastic.indices.update_aliases(actions=[move, {"remove_index": {"index": f"{index}-1"}}])
@@ -127,26 +122,26 @@ def test_index_that_is_deleted_under_a_decided_epoch_is_not_made_anew(
 
 @pytest.mark.parametrize("which", ["target", "ledger", "bad"])
 def test_index_that_may_lose_what_it_acknowledged_is_refused(
-    elasticsearch_url: str, elastic: Elasticsearch, counter_index: str, which: str
+    counter_index: Index, which: str
 ) -> None:
     own = f"{counter_index}-own"
     given = {"indexPrefix": own, "onBadRow": "deadLetter", "deadLetter": f"{own}-bad"}
-    counting(elasticsearch_url, counter_index, **given).sink.check()
+    counter_index.counting(**given).sink.check()
     index = counter_index if which == "target" else f"{own}-{which}"
-    elastic.indices.put_settings(index=index, settings={"index.translog.durability": "async"})
+    counter_index.client.indices.put_settings(
+        index=index, settings={"index.translog.durability": "async"}
+    )
     try:
-        other = counting(elasticsearch_url, counter_index, **given, sinkId="b")
+        other = counter_index.counting(**given, sinkId="b")
         with pytest.raises(StoreUnsafe, match=r"durability=async.*request"):
             other.sink.check()
     finally:
-        elastic.indices.delete(index=f"{own}-ledger,{own}-log,{own}-bad")
+        counter_index.client.indices.delete(index=f"{own}-ledger,{own}-log,{own}-bad")
 
 
-def test_column_that_a_strict_mapping_lacks_is_named_at_start(
-    elasticsearch_url: str, counter_index: str
-) -> None:
+def test_column_that_a_strict_mapping_lacks_is_named_at_start(counter_index: Index) -> None:
     schema = pa.schema([("id", pa.int64()), ("nn", pa.int64())])
-    query = ElasticsearchQuery(schema, url=elasticsearch_url, index=counter_index, key="id")
+    query = counter_index.query(schema, key="id")
     with pytest.raises(OptionError, match=r"Column 'nn'.*strict.*did you mean 'n'"):
         query.sink.check()
 
@@ -177,15 +172,10 @@ TIME_SERIES: dict[str, Any] = {
 )
 @pytest.mark.parametrize("mode", ["append", "upsert", "update", "increment", "delete"])
 def test_index_that_would_refuse_every_row_after_its_decision_is_refused_at_start(
-    elasticsearch_url: str,
-    elastic: Elasticsearch,
-    index: str,
-    mode: str,
-    about: dict[str, Any],
-    said: str,
+    index: Index, mode: str, about: dict[str, Any], said: str
 ) -> None:
-    elastic.indices.create(index=index, **about)
-    query = counting(elasticsearch_url, index, writeMode=mode)
+    index.client.indices.create(index=index, **about)
+    query = index.counting(writeMode=mode)
     if mode == "append":
         query.options.pop("key")
     with pytest.raises(OptionError, match=said):
@@ -196,27 +186,27 @@ def test_index_that_would_refuse_every_row_after_its_decision_is_refused_at_star
         fine = ElasticsearchQuery(schema, **given)
         fine.sink.check()
         fine.run(0, [{"id": 1, "n": 1, "land": "a"}])
-        assert len(documents(elastic, index)) == (mode != "delete")
+        assert len(index.documents()) == (mode != "delete")
 
 
-def test_index_that_is_not_there_is_named_at_start(elasticsearch_url: str, index: str) -> None:
+def test_index_that_is_not_there_is_named_at_start(index: Index) -> None:
     with pytest.raises(OptionError, match=rf"no index {index}.*createIndex"):
-        counting(elasticsearch_url, index).sink.check()
+        index.counting().sink.check()
 
 
 @pytest.mark.parametrize("create", ["true", "false"])
 def test_data_stream_that_is_not_there_is_named_at_start(
-    into_index: Make, elastic: Elasticsearch, index: str, create: str
+    elastic: Elasticsearch, index: Index, create: str
 ) -> None:
     elastic.indices.put_index_template(name=index, index_patterns=[index], data_stream={})
     try:
         with pytest.raises(OptionError, match=f"no data stream {index}.*name an index that"):
-            into_index(COUNTER, key="id", createIndex=create)
+            index.into(COUNTER, key="id", createIndex=create)
         schema = pa.schema([("@timestamp", pa.int64())])
         with pytest.raises(OptionError, match=f"no data stream.*PUT _data_stream/{index}"):
-            into_index(schema, createIndex=create)
+            index.into(schema, createIndex=create)
         elastic.index(index=index, document={"@timestamp": 0}, op_type="create")
-        into_index(schema, createIndex=create)
+        index.into(schema, createIndex=create)
     finally:
         elastic.options(ignore_status=(400, 404)).indices.delete_data_stream(name=index)
         elastic.options(ignore_status=400).indices.delete_index_template(name=index)
@@ -235,24 +225,140 @@ def deep(levels: int) -> pa.DataType:
     ids=["fields", "depth"],
 )
 def test_limit_that_a_new_index_exceeds_is_named_and_can_be_raised(
-    into_index: Make, elastic: Elasticsearch, index: str, schema: pa.Schema, setting: str
+    index: Index, schema: pa.Schema, setting: str
 ) -> None:
     limit = f"index.mapping.{setting}.limit"
     with pytest.raises(OptionError, match=f"raise {limit} for it by an index template"):
-        into_index(schema)
+        index.into(schema)
     raised = {"settings": {limit: 1200}}
-    elastic.indices.put_index_template(name=index, index_patterns=[index], template=raised)
+    index.client.indices.put_index_template(name=index, index_patterns=[index], template=raised)
     try:
-        into_index(schema)
+        index.into(schema)
     finally:
-        elastic.indices.delete_index_template(name=index)
+        index.client.indices.delete_index_template(name=index)
 
 
-def test_index_that_takes_objects_apart_has_no_room_for_the_guard(
-    into_index: Make, elastic: Elasticsearch, index: str
-) -> None:
-    elastic.indices.create(index=index, mappings={"subobjects": False})
+def test_index_that_takes_objects_apart_has_no_room_for_the_guard(index: Index) -> None:
+    index.client.indices.create(index=index, mappings={"subobjects": False})
     with pytest.raises(StoreRefused, match=r"subobjects=false.*use writeMode=upsert"):
-        into_index(COUNTER, key="id", writeMode="increment")
-    into_index(COUNTER, key="id").run(0, ones(range(5)))
-    assert len(documents(elastic, index)) == 5
+        index.into(COUNTER, key="id", writeMode="increment")
+    index.into(COUNTER, key="id").run(0, ones(range(5)))
+    assert len(index.documents()) == 5
+
+
+COUNTS = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+ONE = [{"id": 1, "n": 1}]
+
+
+def decided(query: ElasticsearchQuery) -> int:
+    ledger = from_record(query.sink.store.read(query.name), query.name)
+    assert ledger is not None
+    return ledger.decision.epoch
+
+
+def remade(client: Elasticsearch, index: str, **body: Any) -> None:
+    client.indices.delete(index=index)
+    client.indices.create(index=index, **body)
+
+
+def require_refused_undecided(
+    query: ElasticsearchQuery, error: type[SparkonceError], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        query.run(1, ONE)
+    assert decided(query) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "settings", "words"),
+    [
+        ({}, {"index.translog.durability": "async"}, "durability=async"),
+        ({}, {"index.blocks.write": True}, "has index.blocks.write"),
+        ({}, {"index.blocks.read_only": True}, "has index.blocks.read_only"),
+        (
+            {"writeMode": "increment", "key": "id"},
+            {"index.final_pipeline": "any"},
+            "has index.final_pipeline=any",
+        ),
+    ],
+    ids=["async", "write", "read only", "pipeline"],
+)
+def test_setting_that_came_since_the_last_epoch_stops_the_next_before_its_decision(
+    index: Index, options: dict[str, str], settings: dict[str, Any], words: str
+) -> None:
+    query = index.into(COUNTS, **options)
+    query.run(0, ONE)
+    index.client.indices.put_settings(index=index, settings=settings)
+    require_refused_undecided(query, SparkonceError, words)
+    index.client.indices.put_settings(index=index, settings=dict.fromkeys(settings))
+    query.run(1, ONE)
+    assert sum(row["n"] for row in index.rows()) == 2
+
+
+def test_index_made_anew_that_keeps_no_guard_stops_the_next_epoch_before_its_decision(
+    index: Index,
+) -> None:
+    """There a repeated row would be added twice."""
+    query = index.into(COUNTS, key="id", writeMode="increment")
+    query.run(0, ONE)
+    remade(index.client, index, mappings={"_source": {"excludes": ["sparkonce"]}})
+    require_refused_undecided(query, StoreUnsafe, "keeps a part of each _source")
+
+
+def test_index_made_anew_gets_the_mapping_of_the_guard_once_more(index: Index) -> None:
+    query = index.into(COUNTS, key="id", writeMode="increment")
+    query.run(0, ONE)
+    remade(index.client, index)
+    query.run(1, ONE)
+    (about,) = index.client.indices.get_mapping(index=index).values()
+    assert about["mappings"]["properties"]["sparkonce"]["enabled"] is False
+
+
+def test_index_made_anew_shows_whole_epochs_as_the_first_did(index: Index) -> None:
+    alias = f"{index}-visible"
+    query = index.into(COUNTS, visibleAlias=alias, sinkId=index)
+    query.run(0, ONE)
+    remade(index.client, index, mappings={"dynamic": False})
+    query.run(1, [{"id": id_, "n": 1} for id_ in range(50)])
+    assert index.client.count(index=alias)["count"] == 50
+
+
+def test_pipeline_with_another_body_stops_the_next_epoch_before_its_decision(
+    elastic: Elasticsearch, index: Index
+) -> None:
+    if not has_script_processor(elastic):
+        pytest.skip("the server lacks the processors")
+    called, moves = f"{index}-called", {"set": {"field": "_id", "value": "one"}}
+    elastic.ingest.put_pipeline(id=called, processors=[])
+    elastic.ingest.put_pipeline(id=index, processors=[{"pipeline": {"name": called}}])
+    try:
+        query = index.into(COUNTS, pipeline=index)
+        query.run(0, ONE)
+        elastic.ingest.put_pipeline(id=called, processors=[moves])
+        require_refused_undecided(query, StoreRefused, f"{called}.*has 'set'")
+        elastic.ingest.delete_pipeline(id=index)
+        require_refused_undecided(query, SparkonceError, f"no ingest pipeline '{index}'")
+        elastic.ingest.put_pipeline(id=index, processors=[])
+        query.run(1, ONE)
+        assert len(index.documents()) == 2
+    finally:
+        for name in (index, called):
+            elastic.options(ignore_status=404).ingest.delete_pipeline(id=name)
+
+
+def test_one_request_an_epoch_asks_what_the_target_is(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = index.into(COUNTS, key="id", writeMode="increment")
+    query.run(0, ONE)
+    query.run(1, ONE)
+    asked, ask = [], Cluster.ask
+
+    def noted(self: Cluster, doing: str, method: str, target: str, **more: Any) -> Any:
+        asked.append((method, target))
+        return ask(self, doing, method, target, **more)
+
+    monkeypatch.setattr(Cluster, "ask", noted)
+    query.run(2, ONE)
+    about = [one for one in asked if one[1].startswith(f"/{index}") or "_ingest" in one[1]]
+    assert about == [("GET", f"/{index}"), ("POST", f"/{index}/_bulk")]

@@ -10,7 +10,6 @@ import pytest
 from tools.model.schedules import Scene, Schedule, stopped, taped
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("model")]
-
 SEEDS = range(300, 540)
 
 

@@ -13,7 +13,6 @@ from tools.model.scopes import INVARIANTS, Scope, search
 from tools.model.walker import play
 
 pytestmark = pytest.mark.xdist_group("model")
-
 WALKS, DEPTH, SEED = 40, 100, 1
 MIXES = list(mixes())
 SOON = [name for name, mutant in IN_MODEL.items() if mutant.soon]

@@ -2,44 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from integration.support.epochs import MySqlQuery
+from integration.support.mysql import Private, Table
 from integration.support.proxy import Proxy
 from integration.support.servers.finder import or_skip
 from integration.support.servers.mysql import MySqlProcess, private_binary
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    import pyarrow as pa
-    from pymysql.cursors import Cursor
+from pymysql.cursors import Cursor
 
 
 @pytest.fixture
-def make(mysql: Cursor, mysql_url: str, table: str) -> Callable[..., MySqlQuery]:
-    """Make a checked query into a table with this definition."""
-
-    def make(schema: pa.Schema, definition: str, **options: str) -> MySqlQuery:
-        mysql.execute(f"CREATE TABLE {table} ({definition})")
-        query = MySqlQuery(schema, url=mysql_url, dbtable=table, **options)
-        query.sink.check()
-        return query
-
-    return make
+def table(mysql: Cursor, mysql_url: str, unique: str) -> Iterator[Table]:
+    """The name of a table that no other test uses; it is dropped in the end, and its letters."""
+    yield Table(unique, mysql_url, mysql)
+    mysql.execute(f"DROP TABLE IF EXISTS {unique}, {unique}_bad")
 
 
 @pytest.fixture
-def stored(mysql: Cursor, table: str) -> Callable[..., list[tuple[Any, ...]]]:
-    """Read the rows of the table, in order."""
-
-    def stored(columns: str = "*") -> list[tuple[Any, ...]]:
-        mysql.execute(f"SELECT {columns} FROM {table} ORDER BY 1")
-        return list(mysql.fetchall())
-
-    return stored
+def counters(table: Table) -> Table:
+    table.create("id BIGINT PRIMARY KEY, n BIGINT")
+    return table
 
 
 @pytest.fixture
@@ -71,7 +56,7 @@ def local_infile(set_global: Callable[[str, object], None]) -> Callable[[bool], 
 
 
 @pytest.fixture
-def private_mysql(mysql_name: str) -> Iterator[Callable[..., MySqlProcess]]:
+def private_mysql(mysql_name: str) -> Iterator[Private]:
     """Start a server of the test's own: `private_mysql("--read-only=1")`."""
     with ExitStack() as running:
 

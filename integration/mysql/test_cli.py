@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 
-import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
-from integration.support.epochs import MySqlQuery
+from integration.support.epochs import COUNTER, MySqlQuery
 from pymysql.cursors import Cursor
 
-from sparkonce.errors import CommitRefused, RowRefused
 from sparkonce.operate.cli import main
-
-COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 
 
 @pytest.fixture
@@ -46,44 +42,6 @@ def test_status_shows_every_sink_and_nothing_where_there_is_none(url: str) -> No
     assert (told["staged_attempts"], told["staged_chunks"]) == (1, 2)
 
 
-def test_recover_finishes_an_epoch_that_waits(url: str, mysql: Cursor, unique: str) -> None:
-    query = counting(url, atomicity="chunk")
-    mysql.execute(f"INSERT INTO {unique}.t VALUES (3, 127)")
-    with pytest.raises(RowRefused):
-        query.run(0, ones(5))
-    assert "run recover" in sparkonce("status", url).output
-    failed = sparkonce("recover", url)
-    assert failed.exit_code == 1
-    assert "id=3" in failed.output
-    mysql.execute(f"UPDATE {unique}.t SET n = 0 WHERE id = 3")
-    assert "1 epochs recovered" in sparkonce("recover", url).output
-    mysql.execute(f"SELECT COUNT(*), MIN(n), MAX(n) FROM {unique}.t")
-    assert mysql.fetchone() == (5, 1, 1)
-
-
-def test_recover_puts_bad_rows_aside_if_told_to(url: str, mysql: Cursor, unique: str) -> None:
-    query = counting(url, atomicity="chunk")
-    mysql.execute(f"INSERT INTO {unique}.t VALUES (3, 127)")
-    with pytest.raises(RowRefused):
-        query.run(0, ones(5))
-    counting(url, onBadRow="deadLetter", deadLetter="bad", sinkId="other").sink.check()
-    done = sparkonce("recover", url, "-o", "onBadRow=deadLetter", "-o", "deadLetter=bad")
-    assert "1 epochs recovered" in done.output, done.output
-    mysql.execute(f"SELECT COUNT(*) FROM {unique}.bad")
-    assert mysql.fetchone() == (1,)
-
-
-def test_gc_drops_what_nobody_will_take_and_forget_retires_a_query(url: str) -> None:
-    query = counting(url)
-    query.run(0, ones(5))
-    receipts = query.stage(1, ones(5))
-    assert "1 attempts found, 1 dropped" in sparkonce("gc", url, "--grace", "0", "--yes").output
-    assert query.sink.store.staged(query.name) == []
-    assert "is forgotten" in sparkonce("forget", url, query.name, "--yes").output
-    with pytest.raises(CommitRefused):
-        query.commit(1, receipts)
-
-
 def test_ddl_makes_the_connectors_tables(url: str, mysql: Cursor, unique: str) -> None:
     mysql.execute(f"USE {unique}")
     for statement in filter(str.strip, sparkonce("ddl", "mysql").output.split(";")):
@@ -91,12 +49,6 @@ def test_ddl_makes_the_connectors_tables(url: str, mysql: Cursor, unique: str) -
     query = counting(url)
     query.sink.check()
     assert query.run(0, ones(1)).decision.epoch == 0
-
-
-def test_ddl_of_a_store_without_tables_says_so() -> None:
-    told = sparkonce("ddl", "redis")
-    assert told.exit_code == 0
-    assert "needs no tables of its own" in told.output
 
 
 def test_check_looks_at_options_server_and_target_without_spark(url: str, mysql: Cursor) -> None:

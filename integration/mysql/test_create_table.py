@@ -7,46 +7,46 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from integration.support.epochs import MySqlQuery
+from integration.support.epochs import COUNTER, MySqlQuery
 from integration.support.marks import slow_cases
+from integration.support.mysql import Table
+from pymysql import OperationalError
 from pymysql.cursors import Cursor
 
+from pyspark_mysql.connector import MySqlConnector
 from pyspark_mysql.write import preflight
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
 
 NAMES = ["\U0001f600", "a ", "n" * 65, "", "a\0"]
 
 
-def tables(mysql: Cursor, table: str) -> int:
-    return mysql.execute(f"SHOW TABLES LIKE '{table}'")
+def tables(table: Table) -> int:
+    return len(table.run(f"SHOW TABLES LIKE '{table}'"))
 
 
-def query(url: str, table: str, name: str) -> MySqlQuery:
+def query(table: Table, name: str) -> MySqlQuery:
     schema = pa.schema([("id", pa.int64()), (name, pa.int64())])
-    return MySqlQuery(schema, url=url, dbtable=table, createTable="true")
+    return table.query(schema, createTable="true")
 
 
 @pytest.mark.parametrize("name", NAMES, ids=ascii)
-def test_name_that_the_server_can_not_have_makes_no_table(
-    mysql: Cursor, mysql_url: str, table: str, name: str
-) -> None:
+def test_name_that_the_server_can_not_have_makes_no_table(table: Table, name: str) -> None:
     with pytest.raises(OptionError, match="can't make a column of the name"):
-        query(mysql_url, table, name).sink.check()
-    assert tables(mysql, table) == 0
+        query(table, name).sink.check()
+    assert tables(table) == 0
 
 
 @pytest.mark.parametrize("name", ["n" * 64, "é`.€ x", "\uffee"])
-def test_odd_name_is_made_as_it_is(mysql: Cursor, mysql_url: str, table: str, name: str) -> None:
-    made = query(mysql_url, table, name)
+def test_odd_name_is_made_as_it_is(table: Table, name: str) -> None:
+    made = query(table, name)
     made.sink.check()
     made.run(0, [{"id": 1, name: 2}])
-    mysql.execute(f"SELECT * FROM {table}")
-    assert mysql.fetchall() == ((1, 2),)
+    assert table.rows() == ((1, 2),)
 
 
 @pytest.mark.parametrize("written", [False, True])
 def test_made_table_that_does_not_fit_is_dropped_unless_someone_has_written_to_it(
-    mysql: Cursor, mysql_url: str, table: str, written: bool, monkeypatch: pytest.MonkeyPatch
+    table: Table, written: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     making = preflight.target_ddl
 
@@ -57,18 +57,18 @@ def test_made_table_that_does_not_fit_is_dropped_unless_someone_has_written_to_i
 
     monkeypatch.setattr(preflight, "target_ddl", other)
     with pytest.raises(OptionError, match="'n' of the query is not in the table"):
-        query(mysql_url, table, "n").sink.check()
-    assert tables(mysql, table) == int(written)
-    mysql.execute("SELECT 1")  # and nothing is locked
+        query(table, "n").sink.check()
+    assert tables(table) == int(written)
+    table.run("SELECT 1")  # and nothing is locked
 
 
 @pytest.mark.parametrize("gone", ["target", "ledger and log", "letters"])
 def test_table_that_is_dropped_in_a_session_is_made_anew_by_the_next_query(
-    mysql: Cursor, mysql_url: str, table: str, unique: str, gone: str
+    table: Table, unique: str, gone: str
 ) -> None:
     """A process keeps the sink, whose options and schema are the same, and its connections."""
-    mysql.execute(f"CREATE DATABASE {unique}_own")
-    options = {"url": mysql_url, "dbtable": table, "createTable": "true", "key": "id"}
+    table.run(f"CREATE DATABASE {unique}_own")
+    options = {"url": table.url, "dbtable": table, "createTable": "true", "key": "id"}
     options |= {"ledgerSchema": f"{unique}_own", "onBadRow": "deadLetter"}
     options |= {"deadLetter": f"{unique}_own.bad", "writeMode": "increment"}
     schema = pa.schema([("id", pa.int64()), ("n", pa.int64())])
@@ -82,10 +82,10 @@ def test_table_that_is_dropped_in_a_session_is_made_anew_by_the_next_query(
             query = MySqlQuery(schema, **options)
             query.sink.check()
             query.run(0, [{"id": 1, "n": 1}, {"id": None, "n": 1}])
-            mysql.execute(f"DROP TABLE {dropped[gone]}")
-        assert tables(mysql, table) == int(gone != "target")
+            table.run(f"DROP TABLE {dropped[gone]}")
+        assert tables(table) == int(gone != "target")
     finally:
-        mysql.execute(f"DROP DATABASE {unique}_own")
+        table.run(f"DROP DATABASE {unique}_own")
 
 
 ROWS = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("op", pa.string())])
@@ -161,21 +161,21 @@ TOO_LARGE = {
 
 @pytest.mark.parametrize("what", ["row", *slow_cases("columns", "key", "scale")])
 def test_a_table_that_the_server_can_not_make_is_no_bad_row(
-    mysql: Cursor, mysql_url: str, mysql_name: str, table: str, what: str
+    mysql_name: str, table: Table, what: str
 ) -> None:
     if (what, mysql_name) == ("scale", "mariadb"):
         pytest.skip("MariaDB has columns of that scale")
     schema, options, said = TOO_LARGE[what]
     with pytest.raises(OptionError, match=f"createTable can't make table .*{said}") as refused:
-        MySqlQuery(schema, url=mysql_url, dbtable=table, createTable="true", **options).sink.check()
+        table.query(schema, createTable="true", **options).sink.check()
     assert "cast or drop columns" in str(refused.value)
-    assert tables(mysql, table) == 0
+    assert tables(table) == 0
 
 
-def test_columns_that_differ_in_case_are_told_so(mysql_url: str, table: str) -> None:
+def test_columns_that_differ_in_case_are_told_so(table: Table) -> None:
     schema = pa.schema([("id", pa.int64()), ("ID", pa.int64())])
     with pytest.raises(OptionError, match="one name for the server, which knows no case"):
-        MySqlQuery(schema, url=mysql_url, dbtable=table, createTable="true").sink.check()
+        table.query(schema, createTable="true").sink.check()
 
 
 def test_a_table_without_a_key_is_told_so_where_the_server_asks_for_one(
@@ -191,13 +191,120 @@ def test_a_table_without_a_key_is_told_so_where_the_server_asks_for_one(
     MySqlQuery(schema, url=url, dbtable="t", createTable="true", key="id").sink.check()
 
 
-def test_more_columns_than_a_temporary_table_has_are_refused_before_any_row(
-    mysql: Any, mysql_url: str, table: str
-) -> None:
+def test_more_columns_than_a_temporary_table_has_are_refused_before_any_row(table: Table) -> None:
     names = [f"c{number}" for number in range(1016)]
-    mysql.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, {' INT, '.join(names)} INT)")
+    table.create(f"id INT PRIMARY KEY, {' INT, '.join(names)} INT")
     schema = pa.schema([("id", pa.int32()), *((name, pa.int32()) for name in names)])
     schema = schema.append(pa.field("op", pa.string()))
-    query = MySqlQuery(schema, url=mysql_url, dbtable=table, key="id", opColumn="op")
+    query = table.query(schema, key="id", opColumn="op")
     with pytest.raises(OptionError, match="columns more than the query"):
         query.sink.check()
+
+
+BAD = (
+    "sink TEXT, epoch INT, partition_id INT, target TEXT, reason TEXT, row_key TEXT,"
+    " row_data TEXT, base64 TEXT"
+)
+
+
+@pytest.fixture
+def target(table: Table) -> str:
+    table.create("id BIGINT PRIMARY KEY, n BIGINT")
+    return table
+
+
+@pytest.fixture
+def other(mysql: Cursor, unique: str) -> Iterator[str]:
+    """Another database."""
+    mysql.execute(f"CREATE DATABASE {unique}_other")
+    yield f"{unique}_other"
+    mysql.execute(f"DROP DATABASE {unique}_other")
+
+
+def test_dead_letters_that_a_repeated_transaction_would_double_are_refused(
+    target: Table, other: str
+) -> None:
+    target.run(f"CREATE TABLE {other}.bad ({BAD}) ENGINE=MyISAM")
+    options = {"onBadRow": "deadLetter", "deadLetter": f"{other}.bad"}
+    query = target.query(COUNTER, key="id", **options)
+    with pytest.raises(StoreUnsafe, match=r"bad has the engine MyISAM"):
+        query.sink.check()
+    target.run(f"ALTER TABLE {other}.bad ENGINE=InnoDB")
+    query.sink.check()
+
+
+@pytest.mark.parametrize("own", ["ledger", "log"])
+def test_a_ledger_that_would_be_moved_without_its_rows_is_refused(
+    target: Table, other: str, own: str
+) -> None:
+    """As a restored dump or an old default engine may have left it."""
+    ((home,),) = target.run("SELECT DATABASE()")
+    target.run(f"USE {other}")
+    for statement in MySqlConnector().ddl():
+        target.run(statement)
+    target.run(f"ALTER TABLE sparkonce_{own} ENGINE=MyISAM", f"USE {home}")
+    options = {"ledgerSchema": other}
+    query = target.query(COUNTER, key="id", **options)
+    with pytest.raises(StoreUnsafe, match=f"sparkonce_{own} has the engine MyISAM"):
+        query.sink.check()
+
+
+@pytest.mark.parametrize("atomicity", ["epoch", *slow_cases("chunk")])
+@pytest.mark.parametrize("role", ["sparkonce_ledger", "sparkonce_log", "bad"])
+def test_an_engine_without_transactions_is_refused_in_mid_query(
+    target: Table, other: str, role: str, atomicity: str
+) -> None:
+    """Rows that are put aside would stay, and be counted, without those that are stored."""
+    options = {"ledgerSchema": other, "onBadRow": "deadLetter", "deadLetter": f"{other}.bad"}
+    options |= {"key": "id", "writeMode": "increment", "atomicity": atomicity}
+    query = target.checked(COUNTER, **options)
+    query.run(0, [{"id": 1, "n": 1}])
+    target.run(f"ALTER TABLE {other}.{role} ENGINE=MyISAM")
+    with pytest.raises(StoreUnsafe, match=f"{role} has the engine MyISAM"):
+        query.run(1, [{"id": 1, "n": 1}, {"id": None, "n": 1}])
+    target.run(f"ALTER TABLE {other}.{role} ENGINE=InnoDB")
+    query.sink.check()
+    query.run(1, [{"id": 1, "n": 1}, {"id": None, "n": 1}])
+    assert target.rows(f"n, (SELECT COUNT(*) FROM {other}.bad)") == ((2, 1),)
+
+
+@pytest.fixture
+def federated(mysql: Cursor, mysql_url: str, mysql_name: str, unique: str) -> Iterator[str]:
+    """A table that says that it has transactions, and forwards them to one of this server."""
+    if mysql_name != "mariadb":
+        pytest.skip("MySQL has this engine only if it is started so")
+    try:
+        mysql.execute("INSTALL SONAME 'ha_federatedx'")
+    except OperationalError as error:
+        pytest.skip(f"the server has no such engine: {error}")
+    mysql.execute(f"CREATE TABLE {unique}_f ({BAD}, id BIGINT, n BIGINT)")
+    where = f"ENGINE=FEDERATED CONNECTION='{mysql_url}/{unique}_f'"
+    mysql.execute(f"CREATE TABLE {unique}_r {where}")
+    yield f"{unique}_r"
+    mysql.execute(f"DROP TABLE {unique}_r, {unique}_f")
+    mysql.execute("UNINSTALL SONAME 'ha_federatedx'")
+
+
+@pytest.mark.parametrize("role", ["target", "dead letters"])
+def test_a_table_that_commits_apart_from_the_ledger_is_refused(
+    target: Table, federated: str, role: str
+) -> None:
+    options = {"dbtable": federated}
+    if role != "target":
+        options = {"dbtable": target, "onBadRow": "deadLetter", "deadLetter": federated}
+    query = MySqlQuery(COUNTER, url=target.url, **options)
+    with pytest.raises(StoreUnsafe, match=f"{federated} has the engine FEDERATED.*XA"):
+        query.sink.check()
+
+
+def test_a_table_that_keeps_its_history_is_written_like_any_other(
+    table: Table, mysql_name: str
+) -> None:
+    if mysql_name != "mariadb":
+        pytest.skip("only MariaDB has such tables")
+    table.run(f"CREATE TABLE {table} (id INT PRIMARY KEY, n INT) WITH SYSTEM VERSIONING")
+    query = table.checked(COUNTER, key="id", writeMode="increment")
+    for epoch in range(3):
+        query.run(epoch, [{"id": 1, "n": 1}, {"id": 2, "n": 1}])
+    assert table.rows("*", "id") == ((1, 3), (2, 3))
+    assert table.run(f"SELECT COUNT(*) FROM {table} FOR SYSTEM_TIME ALL") == ((6,),)

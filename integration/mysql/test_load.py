@@ -10,13 +10,16 @@ from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
+import pymysql
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from integration.support.epochs import MySqlQuery
-from integration.support.servers.mysql import MySqlProcess, connect
+from integration.support.epochs import COUNTER, MySqlQuery
+from integration.support.mysql import Private, Table
+from integration.support.servers.mysql import connect
 from pymysql.cursors import Cursor
 
+from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.connection import LiveConnection
 from sparkonce.errors import BadRow
 
@@ -74,7 +77,7 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
 
 
 @pytest.fixture
-def make(mysql: Cursor, mysql_url: str, table: str, local_infile: Any) -> Iterator[Query]:
+def make(table: Table, local_infile: Any) -> Iterator[Query]:
     """A query that appends to a table with this definition, by LOAD DATA unless told otherwise."""
     made = []
 
@@ -84,8 +87,8 @@ def make(mysql: Cursor, mysql_url: str, table: str, local_infile: Any) -> Iterat
         local_infile(load)
         name = f"{table}_{len(made)}"
         made.append(name)
-        mysql.execute(f"CREATE TABLE {name} ({definition})")
-        options = {"url": mysql_url, "dbtable": name, "writeMode": "append", **options}
+        table.run(f"CREATE TABLE {name} ({definition})")
+        options = {"url": table.url, "dbtable": name, "writeMode": "append", **options}
         query = MySqlQuery(schema, **options)
         query.sink.store.session.pool.close_idle()  # a connection knows what held when it was made
         query.sink.check()
@@ -93,7 +96,7 @@ def make(mysql: Cursor, mysql_url: str, table: str, local_infile: Any) -> Iterat
 
     yield make
     for name in made:
-        mysql.execute(f"DROP TABLE {name}")
+        table.run(f"DROP TABLE {name}")
 
 
 def target(query: MySqlQuery) -> str:
@@ -197,7 +200,6 @@ def test_without_a_place_for_bad_rows_nothing_takes_effect(make: Query, mysql: C
     assert content(mysql, query) == []
 
 
-COUNTED = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 COUNTS = "id BIGINT PRIMARY KEY, n BIGINT"
 KEYED = {"key": "id", "chunkRows": "200"}
 
@@ -210,7 +212,7 @@ def counts(ids: range, n: int) -> list[dict[str, Any]]:
 def test_keyed_rows_are_loaded_while_they_are_new(
     make: Query, mysql: Cursor, loads: Any, mode: str
 ) -> None:
-    query = make(COUNTED, COUNTS, writeMode=mode, **KEYED)
+    query = make(COUNTER, COUNTS, writeMode=mode, **KEYED)
     before = loads()
     query.run(0, counts(range(1000), 1))
     assert loads() == before + 4  # of five chunks the first is inserted: it tells of the others
@@ -223,7 +225,7 @@ def test_keyed_rows_are_loaded_while_they_are_new(
 def test_a_stored_row_among_new_ones_ends_the_loading(
     make: Query, mysql: Cursor, loads: Any, mode: str
 ) -> None:
-    query = make(COUNTED, COUNTS, writeMode=mode, **KEYED)
+    query = make(COUNTER, COUNTS, writeMode=mode, **KEYED)
     query.run(0, counts(range(500, 501), 1))
     before = loads()
     query.run(1, [*counts(range(600), 2), *counts(range(600), 4), *counts(range(600, 800), 8)])
@@ -238,7 +240,7 @@ def test_a_stored_row_among_new_ones_ends_the_loading(
 def test_few_rows_do_not_tell_whether_others_are_new(
     make: Query, mysql: Cursor, loads: Any
 ) -> None:
-    query = make(COUNTED, COUNTS, writeMode="upsert", key="id", chunkRows="99")
+    query = make(COUNTER, COUNTS, writeMode="upsert", key="id", chunkRows="99")
     before = loads()
     query.run(0, counts(range(990), 1))
     assert loads() == before
@@ -279,9 +281,7 @@ def test_a_chunk_that_waits_for_a_lock_is_loaded_once(make: Query, mysql: Cursor
     assert [each[0] for each in content(mysql, query)] == list(range(8))
 
 
-def test_a_row_larger_than_a_packet_is_refused_as_by_insert(
-    private_mysql: Callable[..., MySqlProcess],
-) -> None:
+def test_a_row_larger_than_a_packet_is_refused_as_by_insert(private_mysql: Private) -> None:
     server = private_mysql("--max-allowed-packet=1M", "--local-infile=1")
     schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
     options = {"dbtable": "t", "writeMode": "append", "createTable": "true"}
@@ -289,3 +289,92 @@ def test_a_row_larger_than_a_packet_is_refused_as_by_insert(
     query.sink.check()
     with pytest.raises(BadRow, match="max_allowed_packet"):
         query.run(0, [{"id": 1, "text": "x" * 3_000_000}])
+
+
+PROXYSQL = (1047, "Unsupported 'LOAD DATA LOCAL INFILE' command")
+
+
+@pytest.mark.parametrize("options", [{"writeMode": "append"}, {"key": "id", "chunkRows": "200"}])
+def test_rows_are_inserted_where_a_proxy_does_not_take_them(
+    table: Table, local_infile: Any, monkeypatch: Any, options: dict[str, str]
+) -> None:
+    asked = []
+
+    def refused(_: MySqlSession, sql: str, __: memoryview) -> int:
+        asked.append(sql)
+        raise pymysql.OperationalError(*PROXYSQL)
+
+    monkeypatch.setattr(MySqlSession, "load", refused)
+    local_infile(True)
+    query = table.make(COUNTER, "id BIGINT PRIMARY KEY, n BIGINT", **options)
+    query.run(0, [{"id": number, "n": number} for number in range(600)])
+    assert len(asked) == 1
+    assert table.stored() == [(number, number) for number in range(600)]
+
+
+WORDS = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("word", pa.string())])
+WORD_COLUMNS = "id BIGINT PRIMARY KEY, n BIGINT NOT NULL, word VARCHAR(5), seen BIGINT"
+FILLS = "SET NEW.n = COALESCE(NEW.n, 7)"
+NOTES = "SET NEW.seen = NEW.id"
+LOADED_MODES = [{"writeMode": "append"}, {"writeMode": "upsert", "key": "id"}]
+
+
+@pytest.fixture
+def triggered(table: Table, local_infile: Any) -> Any:
+    """Make a query into a table with a trigger, on a server that allows LOAD DATA LOCAL."""
+
+    def triggered(trigger: str, **options: str) -> Any:
+        local_infile(True)
+        query = table.make(WORDS, WORD_COLUMNS, **options)
+        table.run(f"CREATE TRIGGER {table}_t BEFORE INSERT ON {table} FOR EACH ROW {trigger}")
+        return query
+
+    return triggered
+
+
+def rows_with_a_null() -> list[dict[str, Any]]:
+    return [
+        {"id": number, "n": None if number == 450 else number, "word": None}
+        for number in range(600)
+    ]
+
+
+@pytest.mark.parametrize("options", LOADED_MODES)
+def test_null_for_a_column_that_is_not_null_is_refused(
+    triggered: Any, table: Table, options: dict[str, str]
+) -> None:
+    query = triggered(NOTES, chunkRows="200", **options)
+    with pytest.raises(BadRow, match=r"id=450.*'n' cannot be null"):
+        query.run(0, rows_with_a_null())
+    assert table.stored() == []
+
+
+@pytest.mark.parametrize("options", LOADED_MODES)
+def test_null_that_a_trigger_fills_is_filled(
+    triggered: Any, table: Table, options: dict[str, str]
+) -> None:
+    query = triggered(FILLS, chunkRows="200", **options)
+    query.run(0, rows_with_a_null())
+    assert table.stored("id, n") == [(i, 7 if i == 450 else i) for i in range(600)]
+
+
+@pytest.mark.parametrize("options", LOADED_MODES)
+@pytest.mark.parametrize("fills", [True, False])
+def test_a_column_that_a_trigger_may_fill_needs_no_value_of_the_query(
+    triggered: Any, table: Table, options: dict[str, str], fills: bool
+) -> None:
+    query = triggered(NOTES, **options)
+    table.run(f"ALTER TABLE {table} ADD must INT NOT NULL")
+    table.run(
+        f"CREATE TRIGGER {table}_f BEFORE INSERT ON {table} FOR EACH ROW SET"
+        f" NEW.{'must' if fills else 'seen'} = NEW.id"
+    )
+    query.sink.store.session.pool.close_idle()  # so that all is checked again
+    rows = [{"id": number, "n": 1, "word": None} for number in range(600)]
+    if fills:
+        query.run(0, rows)
+        assert table.stored("id, must") == [(number, number) for number in range(600)]
+    else:
+        with pytest.raises(BadRow, match="doesn't have a default value"):
+            query.run(0, rows)
+        assert table.stored() == []

@@ -8,14 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from integration.support.epochs import MySqlQuery
-from integration.support.servers.mysql import MySqlProcess, connect
-from pymysql.cursors import Cursor
+from integration.support.epochs import COUNTER, MySqlQuery
+from integration.support.mysql import Private, Table, client
 
 from sparkonce.errors import BadRow, SparkonceError
 
 EVENTS = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", "UTC")), ("op", pa.string())])
-NUMBERED = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 DAY = dt.datetime(2001, 1, 1)
 TIMED = "id INT PRIMARY KEY, at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP"
 WAYS = {
@@ -29,25 +27,22 @@ WAYS = {
 
 
 @pytest.fixture
-def query(mysql: Cursor, mysql_url: str, table: str) -> Iterator[Callable[..., MySqlQuery]]:
+def query(table: Table) -> Iterator[Callable[..., MySqlQuery]]:
     def query(definition: str, schema: pa.Schema, **options: str) -> MySqlQuery:
         if "opColumn" not in options:
             schema = pa.schema([field for field in schema if field.name != "op"])
-        mysql.execute(f"CREATE TABLE {table} ({definition})")
-        made = MySqlQuery(schema, url=mysql_url, dbtable=table, **options)
-        made.sink.check()
-        return made
+        table.create(f"{definition}")
+        return table.checked(schema, **options)
 
     yield query
-    mysql.execute(f"DROP TABLE IF EXISTS {table}_bad")
+    table.run(f"DROP TABLE IF EXISTS {table}_bad")
 
 
 @pytest.fixture
-def stored(mysql: Cursor, table: str) -> Callable[[], list[tuple[Any, ...]]]:
+def stored(table: Table) -> Callable[[], list[tuple[Any, ...]]]:
     def stored() -> list[tuple[Any, ...]]:
-        mysql.execute("SET SESSION time_zone = '+00:00'")
-        mysql.execute(f"SELECT * FROM {table} ORDER BY 1")
-        return list(mysql.fetchall())
+        table.run("SET SESSION time_zone = '+00:00'")
+        return list(table.rows("*", "1"))
 
     return stored
 
@@ -70,15 +65,14 @@ def test_null_for_a_timestamp_that_is_not_null_is_refused_by_name(
 
 @pytest.mark.parametrize("way", WAYS)
 def test_null_for_a_timestamp_that_is_not_null_goes_aside(
-    query: Any, stored: Any, local_infile: Any, mysql: Cursor, table: str, way: str
+    query: Any, stored: Any, local_infile: Any, table: Table, way: str
 ) -> None:
     loads, options = WAYS[way]
     local_infile(loads)
     made = query(TIMED, EVENTS, onBadRow="deadLetter", deadLetter=f"{table}_bad", **options)
     made.run(0, [event(1, None), event(2, DAY), event(3, None)], [event(4, DAY), event(5, None)])
     assert stored() == [(2, DAY), (4, DAY)]
-    mysql.execute(f"SELECT reason FROM {table}_bad ORDER BY id")
-    reasons = [reason for (reason,) in mysql.fetchall()]
+    reasons = [reason for (reason,) in table.run(f"SELECT reason FROM {table}_bad ORDER BY id")]
     assert len(reasons) == 3
     for reason, number in zip(reasons, (1, 3, 5), strict=True):
         assert f"id={number}" in reason
@@ -110,12 +104,10 @@ def test_null_stays_null_where_the_column_takes_it(
     assert stored() == [(1, None)]
 
 
-def test_null_where_a_timestamp_is_not_null_unless_declared_so(
-    private_mysql: Callable[..., MySqlProcess],
-) -> None:
+def test_null_where_a_timestamp_is_not_null_unless_declared_so(private_mysql: Private) -> None:
     """As with explicit_defaults_for_timestamp=OFF, the default of MariaDB up to 10.9."""
     server = private_mysql("--explicit-defaults-for-timestamp=OFF", "--local-infile=1")
-    with connect(server.url) as client, client.cursor() as cursor:
+    with client(server.url) as cursor:
         for way, (_, options) in WAYS.items():
             cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, at TIMESTAMP)")
             schema = EVENTS if "opColumn" in options else EVENTS.remove(2)
@@ -133,7 +125,7 @@ def test_null_gets_no_number_in_an_auto_increment_column(
     query: Any, stored: Any, local_infile: Any, loads: bool
 ) -> None:
     local_infile(loads)
-    made = query("id INT, n INT AUTO_INCREMENT UNIQUE", NUMBERED)
+    made = query("id INT, n INT AUTO_INCREMENT UNIQUE", COUNTER)
     with pytest.raises(
         BadRow, match=r"id=1, n=null can't be stored: column 'n' can't be null.*auto-increment"
     ):
@@ -142,10 +134,10 @@ def test_null_gets_no_number_in_an_auto_increment_column(
 
 
 @pytest.mark.parametrize("nulls", ["write", "keep"])
-def test_null_renumbers_no_stored_row(query: Any, stored: Any, mysql: Cursor, table: str,
+def test_null_renumbers_no_stored_row(query: Any, stored: Any, table: Table,
                                       nulls: str) -> None:  # fmt: skip
-    made = query("id INT PRIMARY KEY, n INT AUTO_INCREMENT UNIQUE", NUMBERED, key="id", nulls=nulls)
-    mysql.execute(f"INSERT INTO {table} VALUES (1, 7)")
+    made = query("id INT PRIMARY KEY, n INT AUTO_INCREMENT UNIQUE", COUNTER, key="id", nulls=nulls)
+    table.run(f"INSERT INTO {table} VALUES (1, 7)")
     with pytest.raises(BadRow, match="id=1 can't be stored: column 'n' can't be null"):
         made.run(0, [{"id": 1, "n": None}])
     assert stored() == [(1, 7)]

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from integration.support.epochs import MySqlQuery
-from integration.support.mysql_statements import queries_of
+from click.testing import CliRunner
+from integration.support.epochs import COUNTER, MySqlQuery
+from integration.support.mysql import Private, Table, client, queries_of
 from integration.support.proxy import Proxy
-from integration.support.servers.mysql import MySqlProcess, connect
 from pymysql.cursors import Cursor
 
 from sparkonce.errors import OptionError, SparkonceError, StoreRefused, StoreUnsafe
+from sparkonce.operate.cli import main
+from sparkonce.protocol import Chunk
 
-ROWS = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 DOCS = Path(__file__).parents[2] / "docs"
-Private = Callable[..., MySqlProcess]
 
 
 def query(url: str, table: str, **options: str) -> MySqlQuery:
-    return MySqlQuery(ROWS, url=url, dbtable=table, **options)
+    return MySqlQuery(COUNTER, url=url, dbtable=table, **options)
 
 
 TABLES = {
@@ -48,57 +48,55 @@ TABLES = {
 
 
 @pytest.mark.parametrize("case", TABLES)
-def test_target_that_does_not_fit_is_refused(
-    mysql: Cursor, mysql_url: str, table: str, case: str
-) -> None:
+def test_target_that_does_not_fit_is_refused(table: Table, case: str) -> None:
     definition, options, said = TABLES[case]
     if definition:
-        mysql.execute(f"CREATE TABLE {table} ({definition})")
+        table.create(f"{definition}")
     with pytest.raises(OptionError, match=said):
-        query(mysql_url, table, **options).sink.check()
+        query(table.url, table, **options).sink.check()
 
 
-def test_prefix_of_a_column_is_no_key(mysql: Cursor, mysql_url: str, table: str) -> None:
-    mysql.execute(f"CREATE TABLE {table} (id VARCHAR(20), n BIGINT, UNIQUE u (id(3)))")
+def test_prefix_of_a_column_is_no_key(table: Table) -> None:
+    table.create("id VARCHAR(20), n BIGINT, UNIQUE u (id(3))")
     schema = pa.schema([("id", pa.string()), ("n", pa.int64())])
     with pytest.raises(OptionError, match="is no unique key"):
-        MySqlQuery(schema, url=mysql_url, dbtable=table, key="id").sink.check()
+        table.query(schema, key="id").sink.check()
 
 
-def test_engine_without_transactions_is_refused(mysql: Cursor, mysql_url: str, table: str) -> None:
-    mysql.execute(f"CREATE TABLE {table} (id BIGINT, n BIGINT) ENGINE=MyISAM")
+def test_engine_without_transactions_is_refused(table: Table) -> None:
+    table.run(f"CREATE TABLE {table} (id BIGINT, n BIGINT) ENGINE=MyISAM")
     with pytest.raises(StoreUnsafe, match=r"has the engine MyISAM.*ALTER TABLE .* ENGINE=InnoDB"):
-        query(mysql_url, table).sink.check()
+        query(table.url, table).sink.check()
 
 
-def test_view_is_refused(mysql: Cursor, mysql_url: str, table: str) -> None:
-    mysql.execute(f"CREATE VIEW {table}_v AS SELECT 1 AS id, 2 AS n")
+def test_view_is_refused(table: Table) -> None:
+    table.run(f"CREATE VIEW {table}_v AS SELECT 1 AS id, 2 AS n")
     with pytest.raises(OptionError, match="is a view"):
-        query(mysql_url, f"{table}_v").sink.check()
-    mysql.execute(f"DROP VIEW {table}_v")
+        query(table.url, f"{table}_v").sink.check()
+    table.run(f"DROP VIEW {table}_v")
 
 
 def test_what_was_checked_is_looked_at_by_two_queries_before_each_epoch(
-    mysql: Cursor, mysql_proxy: Proxy, table: str
+    mysql_proxy: Proxy, table: Table
 ) -> None:
-    mysql.execute(f"CREATE TABLE {table} (id BIGINT, n BIGINT)")
+    table.create("id BIGINT, n BIGINT")
     sink = query(mysql_proxy.url, table).sink
     sink.check()
     assert queries_of(mysql_proxy, sink.check) == 2
-    mysql.execute(f"ALTER TABLE {table} DROP n")
+    table.run(f"ALTER TABLE {table} DROP n")
     with pytest.raises(OptionError, match="'n' of the query is not in the table"):
         sink.check()
-    mysql.execute(f"ALTER TABLE {table} ADD n BIGINT")
+    table.run(f"ALTER TABLE {table} ADD n BIGINT")
     sink.check()
     assert queries_of(mysql_proxy, sink.check) == 2
 
 
-def test_a_new_connection_is_checked_in_full(mysql: Cursor, mysql_url: str, table: str) -> None:
+def test_a_new_connection_is_checked_in_full(table: Table) -> None:
     """It may lead to another server."""
-    mysql.execute(f"CREATE TABLE {table} (id BIGINT, n BIGINT)")
-    sink = query(mysql_url, table).sink
+    table.create("id BIGINT, n BIGINT")
+    sink = query(table.url, table).sink
     sink.check()
-    mysql.execute(f"ALTER TABLE {table} ENGINE=MyISAM")
+    table.run(f"ALTER TABLE {table} ENGINE=MyISAM")
     sink.check()  # the commit refuses it
     sink.store.session.pool.close_idle()
     with pytest.raises(StoreUnsafe, match="has the engine MyISAM"):
@@ -149,33 +147,32 @@ def grants(database: str, table: str) -> list[str]:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_documented_rights_suffice_and_each_that_is_needed_is_asked_for(
-    mysql: Cursor, mysql_url: str, table: str, user: str, mode: str
+    table: Table, user: str, mode: str
 ) -> None:
-    mysql.execute("SELECT DATABASE()")
-    ((home,),) = mysql.fetchall()
-    mysql.execute(f"CREATE DATABASE {user}_db")
+    ((home,),) = table.run("SELECT DATABASE()")
+    table.run(f"CREATE DATABASE {user}_db")
     database, url = (
         f"{user}_db",
-        mysql_url.replace("root@", f"{user}:pw@").replace(home, f"{user}_db"),
+        table.url.replace("root@", f"{user}:pw@").replace(home, f"{user}_db"),
     )
     try:
-        mysql.execute(f"CREATE TABLE {database}.{table} (id BIGINT PRIMARY KEY, n BIGINT)")
-        owner = query(mysql_url.replace(home, database), table)
+        table.run(f"CREATE TABLE {database}.{table} (id BIGINT PRIMARY KEY, n BIGINT)")
+        owner = query(table.url.replace(home, database), table)
         owner.sink.check()  # makes the connector's own tables
         grant = grants(database, table)
         for statement in grant[1:3]:
-            mysql.execute(statement.replace("'app'@'%'", user))
-        mysql.execute(f"GRANT SELECT ON {database}.{table} TO {user}")
+            table.run(statement.replace("'app'@'%'", user))
+        table.run(f"GRANT SELECT ON {database}.{table} TO {user}")
         with pytest.raises(
             StoreRefused, match=r"lacks a right: (INSERT|UPDATE|DELETE) command denied"
         ):
             query(url, table, **MODES[mode]).sink.check()
-        mysql.execute(grant[0].replace("'app'@'%'", user))
+        table.run(grant[0].replace("'app'@'%'", user))
         rows = query(url, table, **MODES[mode], chunkRows="3")
         if mode == "delete":
             with pytest.raises(StoreRefused, match=r"Access denied.*grant it as docs"):
                 rows.sink.check()
-            mysql.execute(grant[3].replace("'app'@'%'", user))
+            table.run(grant[3].replace("'app'@'%'", user))
             rows.sink.store.session.pool.close_idle()  # such rights are read when one connects
         rows.sink.check()
         rows.run(0, [{"id": i, "n": i} for i in range(10)])
@@ -185,8 +182,7 @@ def test_documented_rights_suffice_and_each_that_is_needed_is_asked_for(
         rows.committer().abort(driver, abandoned)
         assert rows.sink.store.staged(rows.name) == []
     finally:
-        mysql.execute(f"DROP DATABASE {database}")
-        mysql.execute(f"DROP USER {user}")
+        table.run(f"DROP DATABASE {database}", f"DROP USER {user}")
 
 
 def test_wrong_password_is_refused_and_not_shown(mysql: Cursor, mysql_url: str, user: str) -> None:
@@ -204,7 +200,7 @@ def test_password_comes_from_a_file_and_may_change(
 ) -> None:
     server, file = private_mysql(), tmp_path / "password"
     plugin = {"mysql": "caching_sha2_password", "mariadb": "mysql_native_password"}[mysql_name]
-    with connect(server.url) as client, client.cursor() as cursor:
+    with client(server.url) as cursor:
         cursor.execute("CREATE USER app IDENTIFIED BY 'first'")
         cursor.execute("SELECT plugin FROM mysql.user WHERE user = 'app'")
         assert cursor.fetchall() == ((plugin,),)
@@ -239,7 +235,7 @@ def test_server_is_verified_and_the_client_shows_its_certificate(
         f"--ssl-key={tmp_path}/server.key",
         f"--ssl-ca={tmp_path}/client.crt",
     )
-    with connect(server.url) as client, client.cursor() as cursor:
+    with client(server.url) as cursor:
         cursor.execute("CREATE USER app IDENTIFIED BY 'pw' REQUIRE X509")
         cursor.execute("GRANT ALL ON sparkonce_test.* TO app")
     url = server.url.replace("root@", "app:pw@")
@@ -258,23 +254,67 @@ def test_server_is_verified_and_the_client_shows_its_certificate(
     query(url, "t", tlsMode="unverified", **shown).sink.check()
 
 
-def test_rights_to_single_columns_hide_no_unique_key(
-    mysql: Cursor, mysql_url: str, table: str, user: str
-) -> None:
+def test_rights_to_single_columns_hide_no_unique_key(table: Table, user: str) -> None:
     """MariaDB shows only keys of columns that one has a right to: row 2 would overwrite row 1."""
-    mysql.execute("SELECT DATABASE()")
-    ((home,),) = mysql.fetchall()
+    ((home,),) = table.run("SELECT DATABASE()")
     unique_too = "e INT NOT NULL DEFAULT 10 UNIQUE"
-    mysql.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, n BIGINT, {unique_too})")
-    mysql.execute(f"INSERT INTO {table} VALUES (1, 1, 10)")
-    query(mysql_url, table, key="id").sink.check()  # makes the connector's own tables
-    mysql.execute(f"GRANT SELECT (id, n), INSERT (id, n), UPDATE (id, n) ON {table} TO {user}")
+    table.create(f"id BIGINT PRIMARY KEY, n BIGINT, {unique_too}")
+    table.run(f"INSERT INTO {table} VALUES (1, 1, 10)")
+    query(table.url, table, key="id").sink.check()  # makes the connector's own tables
+    table.run(f"GRANT SELECT (id, n), INSERT (id, n), UPDATE (id, n) ON {table} TO {user}")
     for own in ("ledger", "log"):
         rights = "SELECT, INSERT, UPDATE, DELETE"
-        mysql.execute(f"GRANT {rights} ON {home}.sparkonce_{own} TO {user}")
-    of_user = query(mysql_url.replace("root@", f"{user}:pw@"), table, key="id")
+        table.run(f"GRANT {rights} ON {home}.sparkonce_{own} TO {user}")
+    of_user = query(table.url.replace("root@", f"{user}:pw@"), table, key="id")
     with suppress(SparkonceError):  # MariaDB refuses the user, MySQL the row
         of_user.sink.check()
         of_user.run(0, [{"id": 2, "n": 5}])
-    mysql.execute(f"SELECT * FROM {table}")
-    assert mysql.fetchall() == ((1, 1, 10),)
+    assert table.rows() == ((1, 1, 10),)
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "permissions.md").read_text()
+
+
+@pytest.fixture
+def database(mysql: Cursor, unique: str) -> Iterator[str]:
+    mysql.execute(f"CREATE DATABASE {unique}")
+    mysql.execute(f"CREATE TABLE {unique}.orders (id BIGINT PRIMARY KEY, n TINYINT)")
+    mysql.execute(f"CREATE USER {unique} IDENTIFIED BY 'pw'")
+    yield unique
+    mysql.execute(f"DROP USER {unique}")
+    mysql.execute(f"DROP DATABASE {unique}")
+
+
+def test_an_operator_needs_no_more(mysql: Cursor, mysql_url: str, database: str) -> None:
+    url = f"{mysql_url.rpartition('/')[0]}/{database}"
+    aside = {"onBadRow": "deadLetter", "deadLetter": "orders_bad", "maxBadRows": "100%"}
+    query = MySqlQuery(COUNTER, url=url, dbtable="orders", key="id", **aside)
+    query.sink.check()
+    query.run(0, [{"id": 1, "n": 1000}])
+    query.sink.store.stage(Chunk(query.task(0, 0), 0, 1, b"of a task that comes late"))
+
+    def grant(for_what: str) -> None:
+        """Also where a line says that it is for the same as the one before."""
+        lines = re.findall(r"^(GRANT .*?) TO 'ops'@'%'; -- (.*)$", PAGE, re.M)
+        told = ""
+        for statement, what in lines:
+            told = told if what == "the same" else what
+            if told == for_what:
+                mysql.execute(f"{statement.replace('shop.', f'{database}.')} TO '{database}'")
+
+    def said(command: str, *rest: str) -> str:
+        own = url.replace("root@", f"{database}:pw@")
+        return CliRunner().invoke(main, [command, own, *rest]).output
+
+    grant("status, metrics")
+    assert query.name in said("status")
+    assert "sparkonce_rows_total" in said("metrics")
+    assert "command denied" in said("doctor")
+    assert "command denied" in said("gc", "--yes", "--grace", "0s")
+    grant("gc, forget")
+    assert "1 dropped" in said("gc", "--yes", "--grace", "0s")
+    assert "command denied" in said("letters", "-o", "deadLetter=orders_bad")
+    grant("letters")
+    assert "1 letters" in said("letters")
+    assert "1 letters deleted" in said("letters", "orders_bad", "--delete", "--yes")
+    assert "is forgotten" in said("forget", query.name, "--yes")

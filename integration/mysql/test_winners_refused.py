@@ -9,9 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from integration.support.epochs import MySqlQuery
-from integration.support.mysql_statements import is_query, queries_of
+from integration.support.mysql import Table, is_query, queries_of
 from integration.support.proxy import CUTS, Proxy
-from pymysql.cursors import Cursor
 
 from sparkonce.errors import BadRow, SparkonceError
 
@@ -30,43 +29,41 @@ Found = Callable[[], tuple[Any, Any]]
 
 
 @pytest.fixture
-def tables(mysql: Cursor, table: str) -> Any:
+def tables(table: Table) -> Any:
     """A target that refuses nulls and 13 in `v`, and values above 99 that another row has."""
-    mysql.execute(f"CREATE TABLE {table} ({DEFINITION})")
+    table.create(f"{DEFINITION}")
     yield table
-    mysql.execute(f"DROP TABLE IF EXISTS {table}_bad, {table}_child")
+    table.run(f"DROP TABLE IF EXISTS {table}_bad, {table}_child")
 
 
 @pytest.fixture
-def found(mysql: Cursor, tables: str) -> Found:
+def found(tables: Table) -> Found:
     """What is stored, and what was put aside."""
 
     def found() -> tuple[Any, Any]:
-        mysql.execute(f"SELECT a, v FROM {tables} ORDER BY a")
-        stored = dict(mysql.fetchall())
-        mysql.execute(f"SELECT epoch, reason, row_data FROM {tables}_bad ORDER BY id")
-        return stored, list(mysql.fetchall())
+        stored = dict(tables.rows("a, v", "a"))
+        return stored, list(
+            tables.run(f"SELECT epoch, reason, row_data FROM {tables}_bad ORDER BY id")
+        )
 
     return found
 
 
-def query(url: str, table: str, **options: str) -> MySqlQuery:
+def query(table: Table, **options: str) -> MySqlQuery:
     given = {"opColumn": "op", "sequenceColumn": "at", "chunkRows": "4", **options}
-    made = MySqlQuery(SCHEMA, url=url, dbtable=table, key="a,b", **given)
-    made.sink.check()
-    return made
+    return table.checked(SCHEMA, key="a,b", **given)
 
 
-def forgiving(url: str, table: str, **options: str) -> MySqlQuery:
-    return query(url, table, onBadRow="deadLetter", deadLetter=f"{table}_bad", **options)
+def forgiving(table: Table, **options: str) -> MySqlQuery:
+    return query(table, onBadRow="deadLetter", deadLetter=f"{table}_bad", **options)
 
 
 def row(a: int | None, v: int | None = 1, op: str = "I", b: str = "it's") -> dict[str, Any]:
     return {"a": a, "b": b, "op": op, "v": v, "x": b"\xff", "at": 1}
 
 
-def test_refused_row_is_named_by_its_key(mysql_url: str, mysql: Cursor, tables: str) -> None:
-    strict = query(mysql_url, tables)
+def test_refused_row_is_named_by_its_key(tables: Table) -> None:
+    strict = query(tables)
     strict.run(0, [row(50, 500)])
     for bad, said in (
         (row(31, None), "Column 'v' cannot be null"),
@@ -79,12 +76,11 @@ def test_refused_row_is_named_by_its_key(mysql_url: str, mysql: Cursor, tables: 
             strict.run(1, rows)
         assert said in str(refused.value)
         assert "nothing of epoch 1 took effect" in str(refused.value)
-        mysql.execute(f"SELECT a, v FROM {tables}")
-        assert mysql.fetchall() == ((50, 500),)
+        assert tables.rows("a, v") == ((50, 500),)
 
 
-def test_bad_rows_of_an_epoch_are_put_aside(mysql_url: str, tables: str, found: Found) -> None:
-    bad = forgiving(mysql_url, tables)
+def test_bad_rows_of_an_epoch_are_put_aside(tables: Table, found: Found) -> None:
+    bad = forgiving(tables)
     rows = [row(a) for a in range(20)]
     rows[3], rows[7], rows[11] = row(3, None), row(None), row(11, op="?")
     rows[12], rows[17] = row(12, b="too long"), row(17, 13)
@@ -108,16 +104,14 @@ def test_bad_rows_of_an_epoch_are_put_aside(mysql_url: str, tables: str, found: 
     }
 
 
-def test_row_that_others_point_to_is_named_or_put_aside(
-    mysql_url: str, mysql: Cursor, tables: str, found: Found
-) -> None:
-    mysql.execute(
+def test_row_that_others_point_to_is_named_or_put_aside(tables: Table, found: Found) -> None:
+    tables.run(
         f"CREATE TABLE {tables}_child (a BIGINT, b VARCHAR(5) COLLATE utf8mb4_bin,"
         f" FOREIGN KEY (a, b) REFERENCES {tables} (a, b))"
     )
-    strict = query(mysql_url, tables)
+    strict = query(tables)
     strict.run(0, [row(a) for a in range(9)])
-    mysql.execute(f"INSERT INTO {tables}_child VALUES (5, 'it''s')")
+    tables.run(f"INSERT INTO {tables}_child VALUES (5, 'it''s')")
     gone = [row(a, op="D") for a in range(9)]
     with pytest.raises(BadRow, match=r"row with a=5, .*foreign key"):
         strict.run(1, gone)
@@ -132,33 +126,28 @@ def test_row_that_others_point_to_is_named_or_put_aside(
     assert (stored, len(letters)) == ({5: 1, 6: 1}, 2), "put aside, and not written as well"
 
 
-def test_change_before_one_that_is_put_aside_by_its_type_stays(
-    mysql_url: str, tables: str, found: Found
-) -> None:
+def test_change_before_one_that_is_put_aside_by_its_type_stays(tables: Table, found: Found) -> None:
     """It is as if the bad row were not there; but of a key's rows only the last one is tried."""
-    bad = forgiving(mysql_url, tables)
+    bad = forgiving(tables)
     bad.run(0, [row(1, 5), row(1, 6, b="it's x"), row(2, 5), row(2, None), row(3, 13), row(3, 7)])
     stored, letters = found()
     assert stored == {1: 5, 3: 7}
     assert ["a=1" in letters[0][1], "a=2" in letters[1][1], len(letters)] == [True, True, 2]
 
 
-def test_row_that_deletes_is_not_held_against_what_binds_stored_rows(
-    mysql_url: str, mysql: Cursor, tables: str
-) -> None:
-    strict = query(mysql_url, tables)
+def test_row_that_deletes_is_not_held_against_what_binds_stored_rows(tables: Table) -> None:
+    strict = query(tables)
     strict.run(0, [row(1), row(2)])
     strict.run(1, [row(1, 13, "D"), row(2, None, "D")])
-    mysql.execute(f"SELECT * FROM {tables}")
-    assert mysql.fetchall() == ()
+    assert tables.rows() == ()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", CUTS)
 def test_each_is_put_aside_once_whichever_statement_the_network_cuts(
-    mysql_proxy: Proxy, tables: str, found: Found, fault: str
+    mysql_proxy: Proxy, tables: Table, found: Found, fault: str
 ) -> None:
-    bad = forgiving(mysql_proxy.url, tables)
+    bad = forgiving(tables, url=mysql_proxy.url)
     rows = lambda epoch: [row(1, -epoch), row(epoch + 100, None), row(2, -epoch)]  # noqa: E731
     bad.run(0, rows(0))
     statements = queries_of(mysql_proxy, lambda: bad.run(1, rows(1)))
@@ -238,15 +227,15 @@ REFUSED: dict[str, Case] = {
 BY = [{}, {"sequenceColumn": "at"}]
 
 
-def chained(mysql: Cursor, url: str, table: str, case: Case, **options: str) -> MySqlQuery:
+def chained(table: Table, case: Case, **options: str) -> MySqlQuery:
     """A query into a table whose rows depend on each other."""
     definition, before, *_ = case
-    mysql.execute(f"CREATE TABLE {table} ({definition.format(table)})")
-    mysql.execute(f"INSERT INTO {table} VALUES {before}")
+    table.create(f"{definition.format(table)}")
+    table.run(f"INSERT INTO {table} VALUES {before}")
     kinds = {"id": pa.int32(), "x": pa.int32(), "op": pa.string(), "at": pa.int32()}
     made = MySqlQuery(
         pa.schema([one for one in kinds.items() if one[0] != "at" or "sequenceColumn" in options]),
-        **{"url": url, "dbtable": table, "key": "id", "opColumn": "op", **options},
+        **{"url": table.url, "dbtable": table, "key": "id", "opColumn": "op", **options},
     )
     made.sink.check()
     return made
@@ -259,37 +248,30 @@ def changes(rows: list[Change]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("by", BY)
 @pytest.mark.parametrize("case", CHAINS)
 def test_row_may_have_what_an_earlier_one_lets_go_of(
-    mysql_url: str, mysql: Cursor, table: str, case: str, by: dict[str, str]
+    table: Table, case: str, by: dict[str, str]
 ) -> None:
     """Earlier by its sequence, wherever it is."""
     rows = changes(CHAINS[case][2])
-    chained(mysql, mysql_url, table, CHAINS[case], **by).run(0, rows[::-1] if by else rows)
-    mysql.execute(f"SELECT * FROM {table} ORDER BY id")
-    assert list(mysql.fetchall()) == CHAINS[case][3]
+    chained(table, CHAINS[case], **by).run(0, rows[::-1] if by else rows)
+    assert list(table.rows("*", "id")) == CHAINS[case][3]
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_row_that_would_have_to_wait_for_a_later_one_is_refused_by_name(
-    mysql_url: str, mysql: Cursor, table: str, case: str
+    table: Table, case: str
 ) -> None:
-    query = chained(mysql, mysql_url, table, REFUSED[case])
-    mysql.execute(f"SELECT * FROM {table} ORDER BY id")
-    before = mysql.fetchall()
+    query = chained(table, REFUSED[case])
+    before = table.rows("*", "id")
     with pytest.raises(BadRow, match=REFUSED[case][3]):
         query.run(0, changes(REFUSED[case][2]))
-    mysql.execute(f"SELECT * FROM {table} ORDER BY id")
-    assert mysql.fetchall() == before
+    assert table.rows("*", "id") == before
 
 
-def test_parent_that_stays_is_neither_deleted_nor_written_anew(
-    mysql_url: str, mysql: Cursor, table: str
-) -> None:
+def test_parent_that_stays_is_neither_deleted_nor_written_anew(table: Table) -> None:
     bad = f"{table}_bad"
     options = {"onBadRow": "deadLetter", "deadLetter": bad}
-    query = chained(mysql, mysql_url, table, REFUSED["child lets go, parent deleted"], **options)
+    query = chained(table, REFUSED["child lets go, parent deleted"], **options)
     query.run(0, changes([(5, None, "d"), (5, 5, "c"), (3, None, "c")]))
-    mysql.execute(f"SELECT * FROM {table} ORDER BY id")
-    assert mysql.fetchall() == ((3, None, 7), (5, None, 0), (9, 5, 0))
-    mysql.execute(f"SELECT row_data FROM {bad}")
-    assert [json.loads(row)["id"] for (row,) in mysql.fetchall()] == [5]
-    mysql.execute(f"DROP TABLE {bad}")
+    assert table.rows("*", "id") == ((3, None, 7), (5, None, 0), (9, 5, 0))
+    assert [json.loads(row)["id"] for (row,) in table.run(f"SELECT row_data FROM {bad}")] == [5]
+    table.run(f"DROP TABLE {bad}")

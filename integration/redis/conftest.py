@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 import redis
 from integration.support.epochs import DirectQuery, Make
+from integration.support.redis import Keys
 from integration.support.servers.finder import or_skip
 from integration.support.servers.redis_cluster import RedisCluster
 
@@ -23,14 +24,17 @@ def client(redis_url: str) -> Iterator[redis.Redis]:
         yield client
 
 
+@pytest.fixture
+def keys(redis_url: str, unique: str, client: redis.Redis) -> Keys:
+    return Keys(unique, redis_url, client)
+
+
 @pytest.fixture(params=WAYS.values(), ids=list(WAYS))
-def into(
-    redis_url: str, unique: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> Make:
+def into(keys: Keys, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Make:
     """Make a query with keys of its own; an epoch is one script, or a script a chunk."""
 
     def make(schema: pa.Schema, **options: str) -> DirectQuery:
-        query = DirectQuery(schema, url=redis_url, key=f"{unique}:{{id}}", **options)
+        query = keys.query(schema, **options)
         monkeypatch.setattr(query.sink.store, "small_cost", request.param)
         return query
 

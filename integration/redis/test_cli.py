@@ -8,24 +8,21 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable
 
-import pyarrow as pa
 import pytest
-import redis
 from click.testing import CliRunner, Result
-from integration.support.epochs import DirectQuery
+from integration.support.epochs import COUNTER, DirectQuery
+from integration.support.redis import Private
 from integration.support.servers.redis import RedisProcess
+from redis import Redis
 
 from sparkonce.errors import BatchUnfinished, RowRefused
 from sparkonce.operate.cli import main
 from sparkonce.protocol import Chunk, Follows, Task
 
-COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
-
 
 @pytest.fixture
-def server(private_redis: Callable[..., RedisProcess]) -> RedisProcess:
+def server(private_redis: Private) -> RedisProcess:
     return private_redis()
 
 
@@ -40,11 +37,6 @@ def sparkonce(*arguments: str, answer: str | None = None) -> Result:
 
 def ones(ids: range) -> list[dict[str, int]]:
     return [{"id": i, "n": 1} for i in ids]
-
-
-def test_status_of_an_empty_store(server: RedisProcess) -> None:
-    assert sparkonce("status", server.url).output == "No sink has written to this store.\n"
-    assert json.loads(sparkonce("status", server.url, "--json").output) == []
 
 
 def test_status_shows_query_epoch_rows_and_what_is_staged(
@@ -64,7 +56,7 @@ def test_status_shows_query_epoch_rows_and_what_is_staged(
 def test_recover_finishes_a_decided_epoch_without_spark(
     server: RedisProcess, query: DirectQuery
 ) -> None:
-    with redis.Redis.from_url(server.url, decode_responses=True) as client:
+    with Redis.from_url(server.url, decode_responses=True) as client:
         client.set("c:7", "in the way")
         with pytest.raises(RowRefused):
             query.run(0, ones(range(10)))
@@ -88,7 +80,7 @@ def test_a_batch_whose_driver_died_is_shown_and_finished(
     server: RedisProcess, query: DirectQuery, follows: Follows, error: type[Exception]
 ) -> None:
     query.follows = follows
-    with redis.Redis.from_url(server.url, decode_responses=True) as client:
+    with Redis.from_url(server.url, decode_responses=True) as client:
         client.set("c:7", "in the way")
         with pytest.raises(error):
             query.run(20261124, ones(range(10)))
@@ -141,18 +133,6 @@ def test_forget_asks_and_the_query_is_refused_from_then_on(
         query.run(1, ones(range(5)))
 
 
-def test_forget_refuses_while_an_epoch_is_not_applied(
-    server: RedisProcess, query: DirectQuery
-) -> None:
-    with redis.Redis.from_url(server.url) as client:
-        client.set("c:1", "in the way")
-    with pytest.raises(RowRefused):
-        query.run(0, ones(range(5)))
-    refused = sparkonce("forget", server.url, query.name, "--yes")
-    assert refused.exit_code == 1
-    assert "recover first" in refused.output
-
-
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["text", "json"])
 def test_forget_of_several_goes_on_behind_one_that_it_refuses(
     server: RedisProcess, form: list[str]
@@ -163,7 +143,7 @@ def test_forget_of_several_goes_on_behind_one_that_it_refuses(
     stuck = DirectQuery(COUNTER, url=server.url, key="c:{id}", writeMode="increment")
     for other in others:
         other.run(0, ones(range(5)))
-    with redis.Redis.from_url(server.url) as client:
+    with Redis.from_url(server.url) as client:
         client.set("c:1", "in the way")
     with pytest.raises(RowRefused):
         stuck.run(0, ones(range(5)))
@@ -181,23 +161,6 @@ def test_forget_of_several_goes_on_behind_one_that_it_refuses(
     assert [one["sink"] for one in left] == [stuck.name]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("status", "redis://127.0.0.1:1"), "can't be reached"),
-        (("status", "nosql://h"), "No connector knows the URL scheme 'nosql'"),
-        (("status", "redis://h", "-o", "keyprefix"), "is not NAME=VALUE"),
-        (("status", "redis://h", "-o", "keyprefx=a"), "did you mean 'keyPrefix'"),
-        (("gc", "redis://h", "--grace", "old"), "a time such as 90s"),
-    ],
-)
-def test_error_is_one_clear_message(arguments: tuple[str, ...], said: str) -> None:
-    result = sparkonce(*arguments)
-    assert result.exit_code != 0
-    assert said in result.output
-    assert "Traceback" not in result.output
-
-
 def test_the_last_trace_of_a_forgotten_sink_goes_with_gc(
     server: RedisProcess, query: DirectQuery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,7 +168,7 @@ def test_the_last_trace_of_a_forgotten_sink_goes_with_gc(
     sparkonce("forget", server.url, query.name, "--yes")
     later = time.time() + 31 * 86400
     monkeypatch.setattr("sparkonce.operate.admin.time.time", lambda: later)
-    with redis.Redis.from_url(server.url, decode_responses=True) as client:
+    with Redis.from_url(server.url, decode_responses=True) as client:
         kept = {"{sparkonce}:names", "{sparkonce}:decided", f"{{sparkonce}}:record:{query.name}"}
         sparkonce("gc", server.url, "--dry-run")
         assert set(client.keys("{sparkonce}:*")) == kept
@@ -224,20 +187,18 @@ def findings(url: str, *options: str) -> dict[str, list[str]]:
     return found
 
 
-def test_doctor_of_a_durable_server_finds_nothing_to_do(
-    private_redis: Callable[..., RedisProcess],
-) -> None:
+def test_doctor_of_a_durable_server_finds_nothing_to_do(private_redis: Private) -> None:
     url = private_redis("appendonly yes", "appendfsync always").url
     assert findings(url) | {"fit": []} == {"fit": [], "risk": [], "unfit": []}
     assert sparkonce("doctor", url).exit_code == 0
 
 
 def test_doctor_finds_what_a_crash_a_failover_or_a_full_memory_would_take(
-    private_redis: Callable[..., RedisProcess],
+    private_redis: Private,
 ) -> None:
     primary = private_redis("appendonly yes", "appendfsync everysec", "maxmemory 40mb")
     private_redis(f"replicaof 127.0.0.1 {primary.port}")
-    with redis.Redis.from_url(primary.url) as client:
+    with Redis.from_url(primary.url) as client:
         for number in range(33):
             client.set(f"much:{number}", b"x" * 1_000_000)
         while not client.info("replication")["connected_slaves"]:
@@ -245,14 +206,12 @@ def test_doctor_finds_what_a_crash_a_failover_or_a_full_memory_would_take(
     risks = " ".join(findings(primary.url)["risk"])
     for said in ("appendfsync everysec", "min-replicas-to-write 0", "Memory: "):
         assert said in risks
-    with redis.Redis.from_url(primary.url) as client:
+    with Redis.from_url(primary.url) as client:
         client.config_set("appendonly", "no")
     assert "appendonly no" in " ".join(findings(primary.url)["risk"])
 
 
-def test_doctor_exits_with_1_where_a_query_would_be_refused(
-    private_redis: Callable[..., RedisProcess],
-) -> None:
+def test_doctor_exits_with_1_where_a_query_would_be_refused(private_redis: Private) -> None:
     url = private_redis("maxmemory 50mb", "maxmemory-policy allkeys-lru").url
     assert findings(url)["unfit"] == ["The server's maxmemory-policy is allkeys-lru"]
     refused = sparkonce("doctor", url)
@@ -263,7 +222,7 @@ def test_doctor_exits_with_1_where_a_query_would_be_refused(
 def test_doctor_finds_what_is_wrong_with_sinks(
     server: RedisProcess, query: DirectQuery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with redis.Redis.from_url(server.url) as client:
+    with Redis.from_url(server.url) as client:
         client.set("c:1", "no hash")
     with pytest.raises(RowRefused):
         query.run(0, ones(range(3)))

@@ -10,15 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-import redis
-from integration.support.counters import COUNTER, one
-from integration.support.epochs import REDIS, DirectQuery
+from integration.support.epochs import COUNTER, REDIS, DirectQuery, one
 from integration.support.marks import slow_cases
-from integration.support.redis_deaths import dies_of
-from integration.support.redis_everywhere import Everywhere, counts
-from integration.support.redis_losses import BAD, IDS, World
+from integration.support.redis import BAD, IDS, Everywhere, Keys, World, counts, dies_of
 from integration.support.servers.redis import connect
 from integration.support.servers.redis_cluster import Node, RedisCluster, migrate
+from redis import Redis
 
 from pyspark_redis.cluster.delivery import ClusterDelivery
 from pyspark_redis.server.nodes import slot_of
@@ -36,7 +33,6 @@ from sparkonce.protocol import Follows
 from sparkonce.spark.writer import BatchWriter
 
 pytestmark = pytest.mark.variants
-
 ROWS = pa.schema(
     [
         ("id", pa.int64()),
@@ -90,23 +86,21 @@ QUICK = ["hash", "increment", "list", "zset"]
 
 
 @pytest.mark.parametrize("way", [*QUICK, *slow_cases(*(way for way in WAYS if way not in QUICK))])
-def test_a_cluster_holds_what_one_server_holds(
-    cluster: RedisCluster, redis_url: str, unique: str, way: str
-) -> None:
+def test_a_cluster_holds_what_one_server_holds(cluster: RedisCluster, keys: Keys, way: str) -> None:
     schema = pa.schema([one for one in ROWS if one.name not in WITHOUT.get(way, ())])
-    options = {"key": f"{unique}:{{id}}", "chunkRows": "50", **WAYS[way]}
+    options = {"key": f"{keys}:{{id}}", "chunkRows": "50", **WAYS[way]}
     if "onBadRow" in options:
-        options |= {"deadLetter": unique, "maxBadRows": "100%"}
-    queries = [DirectQuery(schema, url=url, **options) for url in (redis_url, cluster.url)]
+        options |= {"deadLetter": keys, "maxBadRows": "100%"}
+    queries = [DirectQuery(schema, url=url, **options) for url in (keys.url, cluster.url)]
     for epoch in range(3):
         rows = [odd(at, epoch) for at in range(200)]
         fit = [{name: row[name] for name in schema.names} for row in rows]
         done = [query.run(epoch, fit[:120], fit[120:]) for query in queries]
         assert done[0].totals.aside == done[1].totals.aside
     found = []
-    with redis.Redis.from_url(redis_url) as client:
-        found.append({key: shown(client, key) for key in client.scan_iter(f"{unique}:*")})
-    everywhere = Everywhere(cluster).keys(f"{unique}:".encode())
+    with Redis.from_url(keys.url) as client:
+        found.append({key: shown(client, key) for key in client.scan_iter(f"{keys}:*")})
+    everywhere = Everywhere(cluster).keys(f"{keys}:".encode())
     found.append({key: shown(client, key) for client, key in everywhere})
     values, lefts = (
         [{key: one[at] for key, one in each.items()} for each in found] for at in (0, 1)
@@ -127,7 +121,7 @@ A_WHILE = 100
 """Seconds that lie between two looks at most."""
 
 
-def shown(client: redis.Redis, key: bytes) -> tuple[Any, int]:
+def shown(client: Redis, key: bytes) -> tuple[Any, int]:
     """What a key holds, and how long."""
     kind = client.type(key).decode()
     read: dict[str, Callable[[], Any]] = {
@@ -181,22 +175,6 @@ def test_each_row_counts_once_whichever_answer_is_lost(
     assert epoch > 5
     every = (1000 * at + row for at in range(epoch + 1) for row in range(100))
     assert counts(cluster, unique) == Counter(at for at in every if at % 1000 not in (7, 57))
-
-
-def test_a_refused_row_stops_its_epoch_which_goes_on_there(
-    cluster: RedisCluster, counting: Callable[..., DirectQuery], unique: str
-) -> None:
-    client, key = Everywhere(cluster).of(f"{unique}:17")
-    client.set(key, "mine")
-    query = counting(chunkRows="30")
-    rows = [one(at) for at in range(100)]
-    for _ in range(2):
-        with pytest.raises(RowRefused, match=f"{unique}:17.*WRONGTYPE"):
-            query.run(0, rows)
-        query.restart()
-    client.delete(key)
-    query.run(0, [])
-    assert counts(cluster, unique) == Counter(range(100))
 
 
 @pytest.mark.parametrize("tag", ["", "{{one}}"], ids=["all slots", "one slot"])

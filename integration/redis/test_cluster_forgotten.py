@@ -8,10 +8,8 @@ from itertools import count
 from typing import Any
 
 import pytest
-from integration.support.counters import COUNTER, one
-from integration.support.epochs import DirectQuery
-from integration.support.redis_deaths import dies, dies_of
-from integration.support.redis_everywhere import Everywhere, counts
+from integration.support.epochs import COUNTER, DirectQuery, one
+from integration.support.redis import Everywhere, counts, dies, dies_of
 from integration.support.servers.redis_cluster import RedisCluster
 from redis.crc import key_slot
 
@@ -22,7 +20,6 @@ from sparkonce.operate.admin import Admin
 from sparkonce.protocol import Record
 
 pytestmark = pytest.mark.slow
-
 IDS = range(50)
 ROWS = [one(at) for at in IDS]
 run_on, end_all = RedisSession.run_on, ClusterDelivery._end_all

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterator
 
-import pyarrow as pa
 import pytest
 import redis
-from integration.support.counters import ones, until_committed
-from integration.support.epochs import DirectQuery
+from click.testing import CliRunner
+from integration.support.epochs import COUNTER, DirectQuery, ones, until_committed
 from integration.support.proxy import CUTS, Proxy
+from integration.support.redis import Keys, Private, dies
 from integration.support.servers.redis import RedisProcess
+from redis import Redis
 
 from sparkonce.errors import (
-    ConcurrentDriver,
-    SinkBehindCheckpoint,
+    QueryRetired,
     SparkonceError,
     StoreRefused,
     StoreUnreachable,
     StoreUnsafe,
 )
+from sparkonce.operate.cli import main
+from sparkonce.protocol import Receipt
 
 pytestmark = pytest.mark.variants
-
-COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 EVALSHA, MULTI, HMGET = (b"\r\n%s\r\n" % word for word in (b"EVALSHA", b"MULTI", b"HMGET"))
 
 
@@ -32,7 +33,7 @@ def counting(url: str, unique: str, **options: str) -> DirectQuery:
     return DirectQuery(COUNTER, url=url, key=f"{unique}:{{id}}", writeMode="increment", **options)
 
 
-def counts(client: redis.Redis, unique: str) -> Counter[int]:
+def counts(client: Redis, unique: str) -> Counter[int]:
     """How often each row took effect: a multiset."""
     keys = list(client.scan_iter(f"{unique}:*", count=10_000))
     return Counter({int(key.split(":")[1]): int(client.hget(key, "n")) for key in keys})
@@ -47,14 +48,9 @@ A_SCRIPT_A_CHUNK = (20_000, [(EVALSHA, nth) for nth in range(1, 9)])
 )
 @pytest.mark.parametrize("fault", CUTS)
 def test_rows_count_once_whichever_request_the_network_cuts(
-    redis_proxy: Proxy,
-    client: redis.Redis,
-    unique: str,
-    fault: str,
-    rows: int,
-    requests: list[tuple[bytes, int]],
+    redis_proxy: Proxy, keys: Keys, fault: str, rows: int, requests: list[tuple[bytes, int]]
 ) -> None:
-    query = counting(redis_proxy.url, unique, chunkRows="4000")
+    query = counting(redis_proxy.url, keys, chunkRows="4000")
     until_committed(query, 0, range(rows))
     expected = Counter(list(range(rows)))
     for epoch, (request, nth) in enumerate(requests, start=1):
@@ -63,71 +59,10 @@ def test_rows_count_once_whichever_request_the_network_cuts(
         until_committed(query, epoch, range(rows))
         assert redis_proxy.cuts == cuts + 1, "the fault must really happen"
         expected.update(list(range(rows)))
-    assert counts(client, unique) == expected
+    assert counts(keys.client, keys) == expected
     last = len(requests) + 1
     assert query.run(last).totals.rows == rows * last
     assert query.sink.store.staged(query.name) == []
-
-
-def test_late_decide_of_a_driver_that_was_given_up_changes_nothing(
-    redis_proxy: Proxy, redis_url: str, client: redis.Redis, unique: str
-) -> None:
-    """The request is stalled on its way; its driver dies; it arrives after the replay."""
-    zombie = counting(redis_proxy.url, unique, timeout="300ms", maxRetries="0")
-    receipts = zombie.stage(0, ones(range(10)))
-    redis_proxy.stall(EVALSHA)
-    redis_proxy.refuse()
-    with pytest.raises(StoreUnreachable):
-        zombie.commit(0, receipts)
-    assert redis_proxy.cuts == 1
-
-    heir = counting(redis_url, unique)
-    heir.query_id = zombie.query_id
-    heir.run(0, ones(range(10)))
-    redis_proxy.restore()
-    heir.run(1, ones(range(10, 20)))
-    assert counts(client, unique) == Counter(range(20))
-
-
-def test_second_driver_takes_over_and_the_first_is_refused(
-    redis_url: str, client: redis.Redis, unique: str
-) -> None:
-    first = counting(redis_url, unique)
-    first.run(0, ones(range(10)))
-    second = counting(redis_url, unique)
-    second.query_id = first.query_id
-    waiting = first.stage(1, ones(range(10, 20)))
-    second.run(1, ones(range(10, 20)))
-    with pytest.raises(ConcurrentDriver):
-        first.commit(1, waiting)
-    assert counts(client, unique) == Counter(range(20))
-
-
-def test_server_that_restarts_with_its_data_is_waited_for(
-    private_redis: Callable[..., RedisProcess], unique: str
-) -> None:
-    server = private_redis("appendonly yes", "appendfsync always")
-    query = counting(server.url, unique)
-    query.run(0, ones(range(10)))
-    receipts = query.stage(1, ones(range(10, 20)))
-    server.kill()
-    server.start()
-    query.commit(1, receipts)
-    with redis.Redis.from_url(server.url, decode_responses=True) as client:
-        assert counts(client, unique) == Counter(range(20))
-
-
-def test_server_that_comes_back_empty_is_refused(
-    private_redis: Callable[..., RedisProcess], unique: str
-) -> None:
-    server = private_redis()
-    query = counting(server.url, unique)
-    query.run(0, ones(range(10)))
-    query.run(1, ones(range(10, 20)))
-    with redis.Redis.from_url(server.url) as client:
-        client.flushall()
-    with pytest.raises(SinkBehindCheckpoint, match="onLostCommit=continue@2"):
-        query.run(2, ones(range(20, 30)))
 
 
 def test_unreachable_server_is_named_with_what_to_do(unique: str) -> None:
@@ -138,16 +73,14 @@ def test_unreachable_server_is_named_with_what_to_do(unique: str) -> None:
 
 @pytest.mark.parametrize("policy", ["allkeys-lru", "allkeys-lfu", "allkeys-random"])
 def test_policy_that_may_evict_the_ledger_is_refused(
-    private_redis: Callable[..., RedisProcess], unique: str, policy: str
+    private_redis: Private, unique: str, policy: str
 ) -> None:
     server = private_redis(f"maxmemory-policy {policy}", "maxmemory 50mb")
     with pytest.raises(StoreUnsafe, match=f"maxmemory-policy is {policy}"):
         counting(server.url, unique).sink.check()
 
 
-def test_wrong_password_is_refused_and_not_shown(
-    private_redis: Callable[..., RedisProcess], unique: str
-) -> None:
+def test_wrong_password_is_refused_and_not_shown(private_redis: Private, unique: str) -> None:
     server = private_redis("requirepass right")
     with pytest.raises(StoreRefused, match="check options user, password") as refused:
         counting(server.url, unique, password="not-this-one").sink.check()
@@ -157,7 +90,7 @@ def test_wrong_password_is_refused_and_not_shown(
     counting(server.url, unique, password="right").run(0, ones(range(3)))
 
 
-def test_replica_is_refused(private_redis: Callable[..., RedisProcess], unique: str) -> None:
+def test_replica_is_refused(private_redis: Private, unique: str) -> None:
     primary = private_redis()
     port = primary.url.rpartition(":")[2].partition("/")[0]
     replica = private_redis(f"replicaof 127.0.0.1 {port}")
@@ -166,13 +99,13 @@ def test_replica_is_refused(private_redis: Callable[..., RedisProcess], unique: 
 
 
 def test_full_server_refuses_before_or_after_the_decision_and_goes_on_once_it_has_room(
-    private_redis: Callable[..., RedisProcess], unique: str
+    private_redis: Private, unique: str
 ) -> None:
     server = private_redis("maxmemory-policy noeviction")
     query = counting(server.url, unique)
     query.run(0, ones(range(10)))
     receipts = query.stage(1, ones(range(20_000)))
-    with redis.Redis.from_url(server.url, decode_responses=True) as client:
+    with Redis.from_url(server.url, decode_responses=True) as client:
         client.config_set("maxmemory", "1")
         with pytest.raises(StoreRefused, match="maxmemory is reached"):
             query.commit(1, receipts)
@@ -182,10 +115,10 @@ def test_full_server_refuses_before_or_after_the_decision_and_goes_on_once_it_ha
 
 
 def test_right_that_is_missing_in_mid_row_stops_there_and_goes_on_once_granted(
-    private_redis: Callable[..., RedisProcess], unique: str
+    private_redis: Private, unique: str
 ) -> None:
     server = private_redis()
-    with redis.Redis.from_url(server.url, decode_responses=True) as client:
+    with Redis.from_url(server.url, decode_responses=True) as client:
         client.execute_command("ACL", "SETUSER", "app", "on", ">pw", "~*", "+@all", "-pexpire")
         query = counting(server.url, unique, user="app", password="pw", ttl="1h")
         with pytest.raises(SparkonceError, match="ACL does not allow it"):
@@ -196,3 +129,149 @@ def test_right_that_is_missing_in_mid_row_stops_there_and_goes_on_once_granted(
         query.run(0)
         assert counts(client, unique) == Counter(range(10))
         assert all(client.pttl(f"{unique}:{i}") > 0 for i in range(10))
+
+
+@pytest.fixture
+def crowded(private_redis: Private) -> RedisProcess:
+    return private_redis("maxmemory-policy noeviction")
+
+
+@pytest.fixture
+def full(crowded: RedisProcess) -> Iterator[Redis]:
+    with Redis.from_url(crowded.url, decode_responses=True) as full:
+        yield full
+
+
+@pytest.fixture
+def filling(crowded: RedisProcess) -> DirectQuery:
+    return DirectQuery(
+        COUNTER, url=crowded.url, key="c:{id}", writeMode="increment", chunkRows="1000"
+    )
+
+
+def abort(filling: DirectQuery, epoch: int, receipts: list[Receipt]) -> None:
+    driver = filling.driver(epoch)
+    filling.committer().abort(driver, receipts)
+
+
+def fill(full: Redis) -> None:
+    full.config_set("maxmemory", "1")
+    with pytest.raises(redis.exceptions.OutOfMemoryError):
+        full.set("x", "y")
+
+
+def logs(full: Redis) -> list[str]:
+    return list(full.scan_iter("{sparkonce}:log:*"))
+
+
+@pytest.mark.parametrize("epoch", [0, 1], ids=["no ledger yet", "a ledger"])
+def test_an_abort_makes_room(full: Redis, filling: DirectQuery, epoch: int) -> None:
+    if epoch:
+        filling.run(0, ones(range(10)))
+    receipts = filling.stage(epoch, ones(range(5000)), ones(range(5000)))
+    fill(full)
+    abort(filling, epoch, receipts)
+    assert filling.sink.store.staged(filling.name) == []
+    assert logs(full) == []
+    full.config_set("maxmemory", "0")
+    filling.run(epoch, ones(range(10)))
+    assert full.hget("c:7", "n") == str(epoch + 1)
+
+
+def test_an_abort_with_nothing_to_drop_asks_nothing_of_a_full_server(
+    full: Redis, filling: DirectQuery
+) -> None:
+    fill(full)
+    abort(filling, 0, [])
+
+
+@pytest.mark.parametrize("epoch", [0, 1], ids=["no ledger yet", "a ledger"])
+def test_forget_makes_room(
+    crowded: RedisProcess, full: Redis, filling: DirectQuery, epoch: int
+) -> None:
+    if epoch:
+        filling.run(0, ones(range(10)))
+    filling.stage(epoch, ones(range(5000)))
+    fill(full)
+    asked = ["forget", crowded.url, filling.name, "--yes", "--json"]
+    told = CliRunner().invoke(main, asked, catch_exceptions=False)
+    assert told.exit_code == 0, told.output
+    assert logs(full) == []
+    full.config_set("maxmemory", "0")
+    with pytest.raises(QueryRetired):
+        filling.run(epoch, ones(range(10)))
+
+
+@pytest.mark.parametrize("decided", [False, True], ids=["undecided", "over"])
+def test_gc_makes_room(
+    crowded: RedisProcess, full: Redis, filling: DirectQuery, decided: bool
+) -> None:
+    if decided:
+        leftover = filling.stage(0, ones(range(5000)))
+        filling.sink.store.discard = lambda *_: None
+        filling.run(0, ones(range(10)))
+        del filling.sink.store.discard
+        assert len(leftover[0].rows) == 5
+    else:
+        filling.stage(0, ones(range(5000)))
+    fill(full)
+    told = CliRunner().invoke(
+        main, ["gc", crowded.url, "--grace", "0s", "--yes", "--json"], catch_exceptions=False
+    )
+    assert json.loads(told.output)["dropped"] == 1 + decided
+    assert logs(full) == []
+
+
+def test_gc_spares_what_is_decided(
+    crowded: RedisProcess, full: Redis, filling: DirectQuery
+) -> None:
+    receipts = filling.stage(0, ones(range(20_000)))
+    filling.sink.store.apply = dies
+    with pytest.raises(KeyboardInterrupt):
+        filling.commit(0, receipts)
+    del filling.sink.store.apply
+    fill(full)
+    told = CliRunner().invoke(
+        main, ["gc", crowded.url, "--grace", "0s", "--yes", "--json"], catch_exceptions=False
+    )
+    assert json.loads(told.output) == {"found": 0, "dropped": 0}
+    full.config_set("maxmemory", "0")
+    filling.restart()
+    assert filling.run(0).totals.rows == 20_000
+    assert len(full.keys("c:*")) == 20_000
+
+
+def test_a_restarted_query_is_told_of_gc_and_leaves_nothing_behind(
+    full: Redis, filling: DirectQuery
+) -> None:
+    filling.run(0, ones(range(10)))
+    fill(full)
+    for _ in range(3):
+        filling.restart()
+        with pytest.raises(StoreRefused, match="`sparkonce gc` drops staged rows"):
+            filling.run(1, ones(range(5000)))
+    assert filling.sink.store.staged(filling.name) == []
+    assert logs(full) == []
+
+
+def test_a_task_that_finds_no_room_in_its_middle_drops_what_it_staged(
+    full: Redis, filling: DirectQuery
+) -> None:
+    """Its supervisor starts it again and again: the store does not fill."""
+    for _ in range(3):
+        batches = query_batches(full)
+        with pytest.raises(StoreRefused, match="maxmemory is reached"):
+            filling.write(filling.task(0, 0), batches)
+        assert logs(full) == []
+        full.config_set("maxmemory", "0")
+    filling.run(0, ones(range(10)))
+
+
+def query_batches(full: Redis) -> Iterator[object]:
+    import pyarrow as pa
+
+    rows = pa.RecordBatch.from_pylist(ones(range(3000)), COUNTER)
+    yield rows
+    assert len(logs(full)) == 1
+    fill(full)
+    yield rows

@@ -8,8 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-import redis
 from integration.support.epochs import DirectQuery, Make
+from integration.support.redis import Keys
+from redis import Redis
 
 from pyspark_redis.journal.dead_letters import DeadLetters
 from pyspark_redis.write.delivery import Delivery
@@ -19,7 +20,6 @@ from sparkonce.letterbox import StoredLetter
 from sparkonce.protocol import Manifest
 
 pytestmark = pytest.mark.variants
-
 ROWS = pa.schema([("id", pa.int64()), ("op", pa.string()), ("v", pa.string()), ("n", pa.int32())])
 
 
@@ -52,7 +52,7 @@ WITHOUT_ALL_COLUMNS = [
 
 @pytest.mark.parametrize("way", WITHOUT_ALL_COLUMNS, ids=str)
 def test_an_epoch_decided_without_letters_makes_none(
-    into: Make, client: redis.Redis, unique: str, way: dict[str, str]
+    into: Make, client: Redis, unique: str, way: dict[str, str]
 ) -> None:
     """Its chunks may lack columns: a letter would have lost them, and the row with it."""
     schema = pa.schema([("id", pa.int64()), ("n", pa.int64())])
@@ -75,7 +75,7 @@ def test_an_epoch_decided_without_letters_makes_none(
 
 
 def test_rows_that_another_driver_had_stored_meanwhile_become_no_letters(
-    lettered: Make, client: redis.Redis, unique: str, monkeypatch: pytest.MonkeyPatch
+    lettered: Make, client: Redis, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It took the progress back, and the target was mended, before the letters were written."""
     client.mset({f"{unique}:{at}": "mine" for at in range(5)})
@@ -136,17 +136,17 @@ def test_a_column_says_one_thing(redis_url: str, first: str, second: str) -> Non
 )
 @pytest.mark.parametrize("on_bad_row", ["fail", "deadLetter"])
 def test_a_chunk_of_rows_that_do_nothing_is_applied(
-    into: Make, client: redis.Redis, unique: str, way: dict[str, str], on_bad_row: str
+    into: Make, keys: Keys, way: dict[str, str], on_bad_row: str
 ) -> None:
-    aside = {"onBadRow": "deadLetter", "deadLetter": unique} if on_bad_row != "fail" else {}
+    aside = {"onBadRow": "deadLetter", "deadLetter": keys} if on_bad_row != "fail" else {}
     query = into(ROWS, **way, **aside, chunkRows="3")
     done = query.run(0, [row(at, "update_preimage") for at in range(7)])
     assert done.totals.aside == 0
-    assert client.keys(f"{unique}:*") == []
+    assert keys.client.keys(f"{keys}:*") == []
 
 
 def test_rows_that_do_nothing_are_not_taken_for_stored_ones(
-    lettered: Make, client: redis.Redis, unique: str
+    lettered: Make, client: Redis, unique: str
 ) -> None:
     """A target that refuses each row is at fault, however many preimages come between."""
     client.mset({f"{unique}:{at}": "mine" for at in range(40)})
@@ -163,7 +163,7 @@ def test_rows_that_do_nothing_are_not_taken_for_stored_ones(
 
 
 def test_a_target_that_refuses_all_rows_of_a_large_epoch_gets_them_once_it_is_mended(
-    lettered: Make, client: redis.Redis, unique: str
+    lettered: Make, client: Redis, unique: str
 ) -> None:
     everything = [f"{unique}:{at}" for at in range(300)]
     client.mset(dict.fromkeys(everything, "mine"))
@@ -177,10 +177,8 @@ def test_a_target_that_refuses_all_rows_of_a_large_epoch_gets_them_once_it_is_me
     assert all(client.hget(key, "v") == "a" for key in everything)
 
 
-def test_rows_of_tasks_count_before_the_server_refuses_more(
-    lettered: Make, client: redis.Redis, unique: str
-) -> None:
-    client.mset({f"{unique}:{at}": "mine" for at in range(8)})
+def test_rows_of_tasks_count_before_the_server_refuses_more(lettered: Make, keys: Keys) -> None:
+    keys.client.mset({f"{keys}:{at}": "mine" for at in range(8)})
     query = lettered(maxBadRows="10", chunkRows="20", opColumn="op")
     rows = [row(at) for at in range(20)] + [row(20 + at, op="?") for at in range(5)]
     with pytest.raises(RowRefused, match=r"13 rows of 25 .*maxBadRows=10 lets 10") as stopped:
@@ -214,38 +212,32 @@ def test_a_string_that_is_no_utf8_is_a_bad_row_inside_json_too(
     assert "not valid UTF-8" in letter.reason
 
 
-def test_a_column_without_a_name_is_one_like_others(
-    into: Make, client: redis.Redis, unique: str
-) -> None:
+def test_a_column_without_a_name_is_one_like_others(into: Make, keys: Keys) -> None:
     schema = pa.schema([("id", pa.int64()), ("", pa.string()), ("v", pa.string())])
     rows = [{"id": 1, "": "a", "v": "b"}]
-    into(schema, model="string", onBadRow="deadLetter", deadLetter=unique).run(0, rows)
-    assert json.loads(client.get(f"{unique}:1")) == {"id": "1", "": "a", "v": "b"} | {"id": 1}
+    into(schema, model="string", onBadRow="deadLetter", deadLetter=keys).run(0, rows)
+    assert json.loads(keys.client.get(f"{keys}:1")) == {"id": "1", "": "a", "v": "b"} | {"id": 1}
 
 
-def test_as_many_columns_as_a_stream_may_have(
-    lettered: Make, client: redis.Redis, unique: str
-) -> None:
+def test_as_many_columns_as_a_stream_may_have(lettered: Make, keys: Keys) -> None:
     names = [f"c{at}" for at in range(3899)]
     schema = pa.schema([("id", pa.int64()), *((name, pa.string()) for name in names)])
     query = lettered(schema, model="stream")
     query.run(0, [{"id": 1, **dict.fromkeys(names, "x")}, {"id": 1, "c7": "x"}])
-    assert [len(entry) for _, entry in client.xrange(f"{unique}:1")] == [3900, 2]
+    assert [len(entry) for _, entry in keys.client.xrange(f"{keys}:1")] == [3900, 2]
     wider = schema.append(pa.field("more", pa.string()))
     with pytest.raises(OptionError, match="3,901 columns"):
         _ = lettered(wider, model="stream").sink
 
 
-def test_a_key_expires_no_more_where_its_row_says_nothing(
-    into: Make, client: redis.Redis, unique: str
-) -> None:
+def test_a_key_expires_no_more_where_its_row_says_nothing(into: Make, keys: Keys) -> None:
     schema = pa.schema([("id", pa.int64()), ("v", pa.string()), ("t", pa.int32())])
     for model in ("hash", "string", "list", "set"):
         query = into(schema, model=model, ttlColumn="t")
         for epoch, left in enumerate((60, None)):
             query.run(epoch, [{"id": 1, "v": str(epoch), "t": left}])
-        assert client.ttl(f"{unique}:1") == -1, model
-        client.delete(f"{unique}:1")
+        assert keys.client.ttl(f"{keys}:1") == -1, model
+        keys.client.delete(f"{keys}:1")
 
 
 def test_a_type_that_no_letter_can_hold_is_refused_at_the_start(lettered: Make) -> None:
@@ -255,18 +247,16 @@ def test_a_type_that_no_letter_can_hold_is_refused_at_the_start(lettered: Make) 
         _ = lettered(schema, writeMode="delete").sink
 
 
-def test_notes_of_many_rows_cost_each_chunk_alike(
-    lettered: Make, client: redis.Redis, redis_url: str, unique: str
-) -> None:
+def test_notes_of_many_rows_cost_each_chunk_alike(lettered: Make, keys: Keys) -> None:
     """A note lies in a field of its own: it is not written again with each chunk behind it."""
-    client.mset({f"{unique}:{at}": "mine" for at in range(190)})
+    keys.client.mset({f"{keys}:{at}": "mine" for at in range(190)})
     query = lettered(maxBadRows="1000")
     receipts = query.stage(0, [row(at) for at in range(200)])
     sizes: list[int] = []
     applied = Delivery.apply_chunk
 
     def notes() -> dict[bytes, bytes]:
-        with redis.Redis.from_url(redis_url) as raw:
+        with Redis.from_url(keys.url) as raw:
             held: Any = raw.hgetall(f"{{sparkonce}}:record:{query.name}")
         return {name: text for name, text in held.items() if name.startswith(b"bad")}
 

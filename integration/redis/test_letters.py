@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-import redis
 from integration.support.epochs import DirectQuery, Make
-from integration.support.redis_deaths import dies_of
+from integration.support.redis import Keys, dies_of
+from redis import Redis
 
 from pyspark_redis.journal import dead_letters
 from pyspark_redis.journal.dead_letters import DeadLetters
@@ -30,14 +30,13 @@ from sparkonce.errors import (
 from sparkonce.exactly_once.bad_rows import max_bad_rows
 
 pytestmark = pytest.mark.variants
-
-COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("x", pa.float64())])
+SUMS = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("x", pa.float64())])
 
 
 @pytest.fixture
 def counters(into: Make, unique: str) -> Make:
     given = {"writeMode": "increment", "onBadRow": "deadLetter", "deadLetter": unique}
-    return lambda **options: into(COUNTER, **{**given, "chunkRows": "10", **options})
+    return lambda **options: into(SUMS, **{**given, "chunkRows": "10", **options})
 
 
 def row(id_: int, x: float = 0.5) -> dict[str, Any]:
@@ -50,7 +49,7 @@ def ids(query: DirectQuery) -> Counter[int]:
     return Counter(int(one.row.partition(",")[0].split(":")[1]) for one in box.read(None, 10_000))
 
 
-def counts(client: redis.Redis, unique: str, rows: int) -> dict[int, str | None]:
+def counts(client: Redis, unique: str, rows: int) -> dict[int, str | None]:
     keys = {at: f"{unique}:{at}" for at in range(rows)}
     kinds = {at: client.type(key) for at, key in keys.items()}
     return {at: client.hget(keys[at], "n") for at, kind in kinds.items() if kind == "hash"}
@@ -60,26 +59,28 @@ NAN = float("nan")
 
 
 def test_bad_rows_of_task_and_server_go_aside_and_the_others_count(
-    counters: Make, client: redis.Redis, unique: str
+    counters: Make, keys: Keys
 ) -> None:
     for at in (3, 4, 17):
-        client.set(f"{unique}:{at}", "mine")
+        keys.client.set(f"{keys}:{at}", "mine")
     query = counters()
     done = query.run(0, [row(at, NAN if at == 25 else 0.5) for at in range(30)], [row(30)])
     assert done.totals.aside == 4
     assert ids(query) == Counter([3, 4, 17, 25])
-    assert counts(client, unique, 31) == {at: "1" for at in range(31) if at not in (3, 4, 17, 25)}
+    assert counts(keys.client, keys, 31) == {
+        at: "1" for at in range(31) if at not in (3, 4, 17, 25)
+    }
     (box,) = query.sink.store.letterboxes()
     (letter,) = (one for one in box.read(query.name, 9) if '"id": 17' in one.row)
     assert (letter.row, letter.key) == ('{"id": 17, "n": 1, "x": 0.5}', '{"id": 17}')
     assert (letter.epoch, letter.partition, letter.sink) == (0, 0, query.name)
-    assert f"'{unique}:17'" in letter.reason
+    assert f"'{keys}:17'" in letter.reason
     assert "WRONGTYPE" in letter.reason
     assert query.sink.store.staged(query.name) == []
 
 
 def test_too_many_bad_rows_stop_and_go_on_where_they_stopped(
-    counters: Make, client: redis.Redis, unique: str
+    counters: Make, client: Redis, unique: str
 ) -> None:
     for at in range(5, 45):
         client.set(f"{unique}:{at}", "mine")
@@ -97,7 +98,7 @@ def test_too_many_bad_rows_stop_and_go_on_where_they_stopped(
 
 
 def test_rows_of_which_none_is_stored_are_tried_again_once_the_target_is_mended(
-    counters: Make, client: redis.Redis, unique: str
+    counters: Make, client: Redis, unique: str
 ) -> None:
     """Epochs count together: a slow stream into a broken target stops, too."""
     everything = [f"{unique}:{at}" for at in range(40)]
@@ -119,27 +120,23 @@ def test_rows_of_which_none_is_stored_are_tried_again_once_the_target_is_mended(
 
 
 def test_too_many_bad_rows_of_tasks_are_refused_before_the_decision(
-    counters: Make, client: redis.Redis, unique: str
+    counters: Make, keys: Keys
 ) -> None:
     query = counters(maxBadRows="3")
     with pytest.raises(BadRow, match="maxBadRows=3 lets 3 go"):
         query.run(0, [row(at, NAN if at < 4 else 0.5) for at in range(50)])
-    assert counts(client, unique, 50) == {}
+    assert counts(keys.client, keys, 50) == {}
     assert query.sink.store.letterboxes()[0].read(None, 9) == []
 
 
 @pytest.mark.parametrize("arrives", [True, False], ids=["reply lost", "request lost"])
 def test_each_row_is_one_letter_whichever_answer_is_lost(
-    counters: Make,
-    client: redis.Redis,
-    unique: str,
-    monkeypatch: pytest.MonkeyPatch,
-    arrives: bool,
+    counters: Make, keys: Keys, monkeypatch: pytest.MonkeyPatch, arrives: bool
 ) -> None:
     """The driver dies at each of its scripts in turn, until an epoch needs no more of them."""
     query, run = counters(), RedisSession.run
     bad = [100 * at + 7 for at in range(40)]
-    client.mset({f"{unique}:{at}": "mine" for at in bad})
+    keys.client.mset({f"{keys}:{at}": "mine" for at in bad})
 
     def dying_at(number: int) -> Callable[..., Any]:
         numbers = count(1)
@@ -166,17 +163,15 @@ def test_each_row_is_one_letter_whichever_answer_is_lost(
         if undisturbed:
             break
     assert epoch > 3
-    stored = counts(client, unique, 100 * (epoch + 1))
+    stored = counts(keys.client, keys, 100 * (epoch + 1))
     assert set(stored.values()) == {"1"}
     assert len(stored) == 23 * (epoch + 1)
 
 
 @pytest.fixture
-def noted(
-    counters: Make, client: redis.Redis, unique: str, monkeypatch: pytest.MonkeyPatch
-) -> DirectQuery:
+def noted(counters: Make, keys: Keys, monkeypatch: pytest.MonkeyPatch) -> DirectQuery:
     """A query whose driver died when row 3 was noted, and not yet a letter."""
-    client.set(f"{unique}:3", "mine")
+    keys.client.set(f"{keys}:3", "mine")
     query = counters()
     with monkeypatch.context() as dying:
         dying.setattr(DeadLetters, "write", unanswered)
@@ -196,7 +191,7 @@ def test_noted_rows_become_letters_where_it_was_decided(noted: DirectQuery, uniq
 
 
 def test_a_noted_row_whose_chunk_is_gone_is_no_row_without_a_letter(
-    noted: DirectQuery, client: redis.Redis
+    noted: DirectQuery, client: Redis
 ) -> None:
     for log in client.scan_iter(f"{{sparkonce}}:log:{noted.name}:*"):
         client.hdel(log, "0")
@@ -206,10 +201,10 @@ def test_a_noted_row_whose_chunk_is_gone_is_no_row_without_a_letter(
 
 
 def test_notes_that_another_driver_has_made_letters_of_stay_letters(
-    counters: Make, client: redis.Redis, unique: str, monkeypatch: pytest.MonkeyPatch
+    counters: Make, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It lets all rows go aside, while this one is about to have them tried again."""
-    client.mset({f"{unique}:{at}": "mine" for at in range(30)})
+    keys.client.mset({f"{keys}:{at}": "mine" for at in range(30)})
     query, rewind = counters(), Delivery.take_back
 
     def meanwhile(delivery: Delivery) -> None:
@@ -232,30 +227,27 @@ def unanswered(*_: object) -> None:
     raise StoreUnreachable("no answer")
 
 
-def test_a_right_that_is_lacking_is_no_fault_of_a_row(
-    counters: Make, client: redis.Redis, unique: str
-) -> None:
-    client.acl_setuser(
-        unique, enabled=True, nopass=True, keys=["*"], commands=["+@all", "-hincrby"]
+def test_a_right_that_is_lacking_is_no_fault_of_a_row(counters: Make, keys: Keys) -> None:
+    keys.client.acl_setuser(
+        keys, enabled=True, nopass=True, keys=["*"], commands=["+@all", "-hincrby"]
     )
-    query = counters(user=unique, password="any")
+    query = counters(user=keys, password="any")
     with pytest.raises(RowRefused, match="the user's ACL does not allow it"):
         query.run(0, [row(at) for at in range(5)])
     assert query.sink.store.letterboxes()[0].read(None, 9) == []
-    client.acl_deluser(unique)
+    keys.client.acl_deluser(keys)
 
 
 def test_a_place_for_letters_that_holds_something_else_is_refused_at_the_start(
-    counters: Make, client: redis.Redis, unique: str
+    counters: Make, keys: Keys
 ) -> None:
-    client.set(f"{{sparkonce}}:letters:{unique}", "mine")
+    keys.client.set(f"{{sparkonce}}:letters:{keys}", "mine")
     query = counters()
-    with pytest.raises(StoreRefused, match=f"letters:{unique}' is no stream of dead letters"):
+    with pytest.raises(StoreRefused, match=f"letters:{keys}' is no stream of dead letters"):
         query.sink.check()
-    assert unique not in [
-        box.name for box in dead_letters.letterboxes(query.sink.store.session, None)
-    ]
-    client.delete(f"{{sparkonce}}:letters:{unique}")
+    boxes = dead_letters.letterboxes(query.sink.store.session, None)
+    assert keys not in [box.name for box in boxes]
+    keys.client.delete(f"{{sparkonce}}:letters:{keys}")
 
 
 STRANGERS = {
@@ -268,7 +260,7 @@ STRANGERS = {
 
 
 def test_letters_are_read_and_deleted_beside_entries_that_are_none(
-    counters: Make, client: redis.Redis, unique: str, caplog: pytest.LogCaptureFixture
+    counters: Make, client: Redis, unique: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     for at in (3, 4):
         client.set(f"{unique}:{at}", "mine")
@@ -288,31 +280,29 @@ def test_letters_are_read_and_deleted_beside_entries_that_are_none(
 
 
 @pytest.mark.parametrize("name", ["names", "decided", "open"])
-def test_a_list_of_its_own_that_something_else_wrote_is_named(
-    redis_url: str, client: redis.Redis, unique: str, name: str
-) -> None:
-    key = f"{{{unique}}}:{name}"
-    client.set(key, "mine")
-    query = DirectQuery(COUNTER, url=redis_url, key=f"{unique}:{{id}}", keyPrefix=unique)
+def test_a_list_of_its_own_that_something_else_wrote_is_named(keys: Keys, name: str) -> None:
+    key = f"{{{keys}}}:{name}"
+    keys.client.set(key, "mine")
+    query = keys.query(SUMS, keyPrefix=keys)
     with pytest.raises(StoreRefused, match=f"{name}' is no") as refused:
         query.run(0, [row(1)])
     (command,) = re.findall(r"RENAME (\S+) another-name", refused.value.todo)
-    client.rename(command, f"{unique}:away")
+    keys.client.rename(command, f"{keys}:away")
     query.restart()
     query.run(0, [row(1)])
 
 
 def test_a_number_of_decisions_that_something_else_wrote_is_named(
-    redis_url: str, client: redis.Redis, unique: str
+    client: Redis, keys: Keys
 ) -> None:
     """Before the decision is written; and the query goes on as the error advises."""
-    decided = f"{{{unique}}}:decided"
+    decided = f"{{{keys}}}:decided"
     client.hset(decided, "", "many")
-    query = DirectQuery(COUNTER, url=redis_url, key=f"{unique}:{{id}}", keyPrefix=unique)
+    query = keys.query(SUMS, keyPrefix=keys)
     with pytest.raises(StoreRefused, match=f"{decided} holds no number") as refused:
         query.run(0, [row(1)])
     assert "set that field to a whole number above all others" in refused.value.todo
-    assert not client.exists(f"{unique}:1")
+    assert not client.exists(f"{keys}:1")
     assert query.sink.store.unfinished("") == []
     client.hset(decided, "", 7)
     query.restart()
@@ -320,9 +310,7 @@ def test_a_number_of_decisions_that_something_else_wrote_is_named(
     assert client.hget(decided, query.name) == "8"
 
 
-def test_a_row_of_each_change_is_whole_in_its_letter(
-    redis_url: str, client: redis.Redis, unique: str
-) -> None:
+def test_a_row_of_each_change_is_whole_in_its_letter(client: Redis, keys: Keys) -> None:
     """Also columns that are not written: operation, score, expiry, what a delete leaves out."""
     schema = pa.schema(
         [
@@ -343,13 +331,13 @@ def test_a_row_of_each_change_is_whole_in_its_letter(
         {"model": "list"},
         {"model": "stream", "ttlColumn": "t"},
     ]
-    client.set(f"{unique}:1", "mine")
+    client.set(f"{keys}:1", "mine")
     for number, way in enumerate(ways):
         if way.get("model") == "string":
-            client.delete(f"{unique}:1")
-            client.hset(f"{unique}:1", "a", "b")
-        given = {"url": redis_url, "key": f"{unique}:{{id}}", "onBadRow": "deadLetter"}
-        query = DirectQuery(schema, **given, deadLetter=f"{unique}-{number}", **way)
+            client.delete(f"{keys}:1")
+            client.hset(f"{keys}:1", "a", "b")
+        given = {"url": keys.url, "key": f"{keys}:{{id}}", "onBadRow": "deadLetter"}
+        query = DirectQuery(schema, **given, deadLetter=f"{keys}-{number}", **way)
         query.run(0, [wrong])
         (letter,) = query.sink.store.letterboxes()[0].read(None, 9)
         assert letter.row == '{"id": 1, "s": 7, "t": 60, "op": "I", "v": "é"}', way
@@ -357,4 +345,4 @@ def test_a_row_of_each_change_is_whole_in_its_letter(
 
 def test_options_that_belong_together(redis_url: str) -> None:
     with pytest.raises(OptionError, match="belong together"):
-        DirectQuery(COUNTER, url=redis_url, key="{id}", deadLetter="x").sink  # noqa: B018
+        DirectQuery(SUMS, url=redis_url, key="{id}", deadLetter="x").sink  # noqa: B018

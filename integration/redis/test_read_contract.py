@@ -11,12 +11,13 @@ from random import Random
 import pyarrow as pa
 import pytest
 import redis
+from integration.support.kit import ConnectorReads
 from integration.support.proxy import Proxy
-from integration.support.reading import ConnectorReads
-from integration.support.redis_everywhere import Everywhere
+from integration.support.redis import Everywhere, Keys
 from integration.support.servers.finder import Server, or_skip
 from integration.support.servers.redis import RedisProcess, version_at
 from integration.support.servers.redis_cluster import RedisCluster
+from redis import Redis
 
 from pyspark_redis.connector import RedisConnector
 from pyspark_redis.target import keys
@@ -25,7 +26,6 @@ from sparkonce.tck.reading import TEXTS
 from sparkonce.values.text import to_text
 
 pytestmark = pytest.mark.variants
-
 AT_ONCE = 5000
 DRAWN: list[tuple[pa.DataType, list[object]]] = [
     (pa.int64(), [0, 1, -1, 2**63 - 1, -(2**63)]),
@@ -44,7 +44,7 @@ class RedisReads(ConnectorReads):
     words = ("value", "score", "key", "field", "cursor", "0")
     limits: Mapping[str, str] = {"slow": "has tests of its own"}
 
-    def __init__(self, proxy: Proxy, client: redis.Redis, unique: str) -> None:
+    def __init__(self, proxy: Proxy, client: Redis, unique: str) -> None:
         self.proxy, self.client = proxy, client
         self._read(proxy.url, unique)
 
@@ -52,14 +52,14 @@ class RedisReads(ConnectorReads):
         self.unique, self.numbers = unique, count(1)
         self.raw = {"url": url, "key": f"{unique}:{{id}}"}
 
-    def of(self, _: str) -> redis.Redis:
+    def of(self, _: str) -> Redis:
         """The client of the server that has a key."""
         return self.client
 
     def fill(self, table: pa.Table) -> None:
         texts = [to_text(column.combine_chunks()).to_pylist() for column in table.columns]
         names = [name.encode() for name in table.column_names]
-        pipes = defaultdict[redis.Redis, list[tuple[str, dict[bytes, bytes]]]](list)
+        pipes = defaultdict[Redis, list[tuple[str, dict[bytes, bytes]]]](list)
         for at, row in enumerate(zip(*texts, strict=True)):
             there = {n: value for n, value in zip(names, row, strict=True) if value is not None}
             key = f"{self.unique}:{at}"
@@ -104,7 +104,7 @@ class ClusterReads(RedisReads):
         self.everywhere = Everywhere(cluster)
         self._read(cluster.url, unique)
 
-    def of(self, key: str) -> redis.Redis:
+    def of(self, key: str) -> Redis:
         return self.everywhere.of(key)[0]
 
 
@@ -124,12 +124,12 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 class TestRedisReads(ReadContract):
     @pytest.fixture
-    def reading(self, redis_proxy: Proxy, redis_url: str, unique: str) -> Iterator[ReadSubject]:
-        with redis.from_url(redis_url) as client:
-            yield RedisReads(redis_proxy, client, unique)
-            keys = [*client.scan_iter(f"{unique}:*", count=1000)]
-            for at in range(0, len(keys), AT_ONCE):
-                client.unlink(*keys[at : at + AT_ONCE])
+    def reading(self, redis_proxy: Proxy, keys: Keys) -> Iterator[ReadSubject]:
+        with redis.from_url(keys.url) as client:
+            yield RedisReads(redis_proxy, client, keys)
+            names = [*client.scan_iter(f"{keys}:*", count=1000)]
+            for at in range(0, len(names), AT_ONCE):
+                client.unlink(*names[at : at + AT_ONCE])
 
 
 @pytest.mark.slow

@@ -7,24 +7,19 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import psutil
 import pytest
 from integration.support.marks import slow_cases
-from integration.support.servers.finder import UnavailableError, or_skip
+from integration.support.servers.finder import Server, UnavailableError, or_skip
 from integration.support.servers.process import HOST, Port, wait_until
 from integration.support.servers.redis import REDIS, RedisProcess, connect, version_at
 from redis.exceptions import AuthenticationError, ConnectionError, TimeoutError  # noqa: A004
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from integration.support.servers.finder import Server
-
-    PrivateRedis = Callable[..., RedisProcess]
+PrivateRedis = Callable[..., RedisProcess]
 
 pytestmark = pytest.mark.variants
 

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
 import pytest
 import redis
-from integration.support.counters import COUNTER, ones
-from integration.support.epochs import DirectQuery
+from integration.support.epochs import COUNTER, DirectQuery, ones
 from integration.support.proxy import Proxy
+from integration.support.redis import Keys, Private
 from integration.support.servers.process import wait_until
-from integration.support.servers.redis import RedisProcess
+from integration.support.servers.redis import RedisProcess, connect
+from redis import Redis
 
+from pyspark_redis.server import client as clients
+from pyspark_redis.server.session import RedisSession
 from sparkonce.errors import BadRow, StoreUnreachable, StoreUnsafe
 from sparkonce.sink import _open
 
 pytestmark = pytest.mark.variants
-
 TEXTS = pa.schema([("id", pa.int64()), ("text", pa.string())])
 VOLATILE = ["volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl"]
-Private = Callable[..., RedisProcess]
 
 
 def counting(url: str, **options: str) -> DirectQuery:
@@ -39,7 +44,7 @@ def address(server: RedisProcess) -> tuple[str, str]:
 
 def fail_over(old: RedisProcess, new: RedisProcess) -> None:
     """Make the replica the primary, and the primary its replica. No client is disconnected."""
-    with redis.Redis.from_url(old.url) as was, redis.Redis.from_url(new.url) as becomes:
+    with Redis.from_url(old.url) as was, Redis.from_url(new.url) as becomes:
         wait_until(lambda: becomes.info()["master_link_status"] == "up", 20, "no replication")
         wait_until(
             lambda: was.info()["master_repl_offset"] == becomes.info()["slave_repl_offset"],
@@ -84,7 +89,7 @@ def test_a_connection_to_a_demoted_primary_is_given_up(
         if step in ("stage", "discard"):
             receipts = query.stage(1, ones(range(20)))
         query.commit(1, receipts)
-    with redis.Redis.from_url(replica.url, decode_responses=True) as client:
+    with Redis.from_url(replica.url, decode_responses=True) as client:
         counts = [int(client.hget(f"c:{i}", "n")) for i in range(20)]
         assert counts == [2] * 10 + [1] * 10
 
@@ -110,7 +115,7 @@ def test_a_policy_that_never_comes_to_evict_is_allowed(private_redis: Private, p
     server = private_redis(f"maxmemory-policy {policy}", "maxmemory 0")
     query = counting(server.url, ttl="7d")
     query.sink.check()
-    with redis.Redis.from_url(server.url) as client:
+    with Redis.from_url(server.url) as client:
         client.config_set("maxmemory", "100mb")
     with pytest.raises(StoreUnsafe, match=policy):
         query.sink.check()
@@ -122,7 +127,7 @@ def test_a_policy_that_never_comes_to_evict_is_allowed(private_redis: Private, p
 class Terse:
     """A client whose server's INFO lacks settings: no server to be had here is like that."""
 
-    def __init__(self, client: redis.Redis) -> None:
+    def __init__(self, client: Redis) -> None:
         self.client = client
         self.connection_pool = client.connection_pool
 
@@ -142,14 +147,14 @@ def test_what_info_leaves_out_is_asked_of_config(private_redis: Private, policy:
     sink.store.session.find = lambda: terse
     with pytest.raises(StoreUnsafe, match=f"maxmemory-policy is {policy}"):
         sink.check()
-    with redis.Redis.from_url(server.url) as client:
+    with Redis.from_url(server.url) as client:
         client.config_set("maxmemory-policy", "noeviction")
     sink.check()
 
 
 def test_a_server_that_does_not_tell_its_policy_is_refused(private_redis: Private) -> None:
     server = private_redis()
-    with redis.Redis.from_url(server.url) as client:
+    with Redis.from_url(server.url) as client:
         client.execute_command("ACL", "SETUSER", "app", "on", ">pw", "~*", "+@all", "-config")
     sink = counting(server.url, user="app", password="pw").sink
     sink.check()
@@ -175,7 +180,7 @@ def texts(url: str, **options: str) -> DirectQuery:
 def test_chunks_are_cut_to_what_the_server_takes(narrow: RedisProcess) -> None:
     query = texts(narrow.url)
     query.run(0, [{"id": i, "text": "x" * 300_000} for i in range(12)])
-    with redis.Redis.from_url(narrow.url) as client:
+    with Redis.from_url(narrow.url) as client:
         assert sum(client.hstrlen(f"t:{i}", "text") for i in range(12)) == 12 * 300_000
 
 
@@ -188,7 +193,7 @@ def test_a_row_that_the_server_does_not_take_is_a_bad_row(narrow: RedisProcess) 
 
 def test_a_server_that_hangs_up_and_does_not_tell_why_is_guessed_at(narrow: RedisProcess) -> None:
     rows = [{"id": i, "text": "x" * 300_000} for i in range(12)]
-    with redis.Redis.from_url(narrow.url) as client:
+    with Redis.from_url(narrow.url) as client:
         client.execute_command("ACL", "SETUSER", "app", "on", ">pw", "~*", "+@all", "-config")
         query = texts(narrow.url, user="app", password="pw")
         told = "proto-max-bulk-len or client-query-buffer-limit is small"
@@ -201,9 +206,135 @@ def test_a_server_that_hangs_up_and_does_not_tell_why_is_guessed_at(narrow: Redi
 
 def test_a_letter_is_cut_to_what_the_server_takes(narrow: RedisProcess) -> None:
     query = texts(narrow.url, onBadRow="deadLetter", deadLetter="bad")
-    with redis.Redis.from_url(narrow.url) as client:
+    with Redis.from_url(narrow.url) as client:
         client.set("t:1", "mine")
         query.run(0, [{"id": 1, "text": "\x01" * 300_000}])  # six characters each, in JSON
     (letter,) = query.sink.store.letterboxes()[0].read(None, 9)
     assert "and cut" in letter.reason
     assert len(letter.row) == 1024 * 1024 - 64 * 1024
+
+
+HUNDRED = [{"id": at, "n": 1} for at in range(100)]
+run_on = RedisSession.run_on
+
+
+def chunked(url: str, **options: str) -> DirectQuery:
+    given = {"url": url, "key": "c:{id}", "writeMode": "increment", "chunkRows": "30"}
+    query = DirectQuery(COUNTER, **given, **options)
+    query.sink.store.small_cost = 0
+    return query
+
+
+def counts_at(url: str) -> Counter[int]:
+    with connect(url) as client:
+        return Counter({int(key[2:]): int(client.hget(key, "n")) for key in client.keys("c:*")})
+
+
+def is_busy(client: Redis) -> bool:
+    """Whether the server tells that a script runs for longer than it may."""
+    try:
+        client.ping()
+    except redis.ResponseError as error:
+        return str(error).startswith("BUSY")
+    return False
+
+
+@contextmanager
+def busy(url: str) -> Iterator[None]:
+    """Another client's script runs, until the block ends."""
+    endless = "local n = 0 while true do n = n + 1 end"
+    with connect(url) as one, connect(url) as other, ThreadPoolExecutor(1) as pool:
+        running = pool.submit(lambda: one.eval(endless, 0))
+        wait_until(lambda: is_busy(other), 5, "no script runs")
+        try:
+            yield
+        finally:
+            other.script_kill()
+        assert running.exception() is not None
+
+
+def test_a_script_of_another_client_is_waited_for(private_redis: Private) -> None:
+    server = private_redis("lua-time-limit 10")
+    query, failures = chunked(server.url), []
+    for epoch in range(3):
+        receipts = query.stage(epoch, HUNDRED)
+        with busy(server.url), pytest.raises(StoreUnreachable, match="busy"):
+            query.commit(epoch, receipts)
+        failures += query.run_until_done(epoch, HUNDRED)
+    assert counts_at(server.url) == Counter(dict.fromkeys(range(100), 3))
+
+
+DISTURBANCES: dict[str, Callable[[Redis], object]] = {
+    "CLIENT KILL": lambda client: client.client_kill_filter(_type="normal", skipme=True),
+    "SCRIPT FLUSH": lambda client: client.script_flush(),
+}
+
+
+@pytest.mark.parametrize("what", DISTURBANCES)
+def test_what_is_done_before_each_script_changes_nothing(
+    private_redis: Private, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    server = private_redis()
+    query, bad = chunked(server.url, onBadRow="deadLetter", deadLetter="bad"), 7
+    with connect(server.url) as operator:
+        operator.set(f"c:{bad}", "mine")
+
+        def disturbed(session: RedisSession, *given: Any) -> Any:
+            DISTURBANCES[what](operator)
+            return run_on(session, *given)
+
+        monkeypatch.setattr(RedisSession, "run_on", disturbed)
+        for epoch in range(3):
+            assert query.run_until_done(epoch, HUNDRED) == []
+        operator.delete(f"c:{bad}")
+    assert counts_at(server.url) == Counter({at: 3 for at in range(100) if at != bad})
+    (box,) = query.sink.store.letterboxes()
+    assert len(box.read(None, 99)) == 3
+
+
+@pytest.mark.parametrize("sync", ["always", "everysec"])
+def test_a_server_that_is_killed_behind_any_script_goes_on(
+    private_redis: Private, monkeypatch: pytest.MonkeyPatch, sync: str
+) -> None:
+    """What its process has written is in the file: only a machine that dies loses a second."""
+    server = private_redis("appendonly yes", f"appendfsync {sync}")
+    query, numbers = chunked(server.url), count(1)
+
+    def killed(session: RedisSession, *given: Any) -> Any:
+        done = run_on(session, *given)
+        if next(numbers) == number:
+            server.kill()
+            server.start()
+            raise redis.ConnectionError("killed")
+        return done
+
+    monkeypatch.setattr(RedisSession, "run_on", killed)
+    for epoch in count():
+        number, numbers = epoch + 1, count(1)
+        query.run_until_done(epoch, HUNDRED)
+        if next(numbers) <= number:
+            break
+    assert epoch > 5
+    assert counts_at(server.url) == Counter(dict.fromkeys(range(100), epoch + 1))
+
+
+@pytest.mark.parametrize("model", ["hash", "zset", "stream"])
+def test_resp3_is_understood(keys: Keys, monkeypatch: pytest.MonkeyPatch, model: str) -> None:
+    """By the client of tomorrow, or a server that wants it; answers have other types there."""
+    monkeypatch.setattr(clients, "PROTOCOL", 3)
+    given = {"model": model, "key": f"{keys}:{{id}}", "onBadRow": "deadLetter"}
+    more = {"scoreColumn": "n"} if model == "zset" else {}
+    schema = COUNTER.append(pa.field("v", pa.string()))
+    query = DirectQuery(schema, url=keys.url, **given, **more, deadLetter=keys, timeout="29")
+    with Redis.from_url(keys.url) as client:
+        client.set(f"{keys}:3", "mine")
+        query.sink.check()
+        for epoch in range(2):
+            query.run(epoch, [{**row, "v": "a"} for row in HUNDRED])
+        assert client.type(f"{keys}:4") == model.encode()
+        assert client.info("server")["redis_version"]
+    assert query.name in query.sink.store.names()
+    assert query.sink.store.staged(query.name) == []
+    (box,) = query.sink.store.letterboxes()
+    assert [letter.key for letter in box.read(None, 99)] == ['{"id": 3}'] * 2
+    assert list(query.sink.store.examine())

@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from demo.java import java_home
-from integration.support.sinks import counting
+from integration.support.kit import counting, redis_stream, two_streams_of_redis
+from integration.support.redis import Keys
+from integration.support.servers.redis import connect, require_followable
 
 from sparkonce.spark.session import SETTINGS
 from sparkonce.tck.findings import BROKEN, NOT_GIVEN
+from sparkonce.tck.sources import SourceContract, StreamingSource
 from sparkonce.tck.spark.bench import Bench
 from sparkonce.tck.spark.run import run_check
 from sparkonce.tck.streaming import StreamingContract, StreamingSink
 
 
 @pytest.fixture
-def sink(redis_url: str, unique: str, tmp_path: Path) -> StreamingSink:
-    return counting(redis_url, unique, env={"JAVA_HOME": str(java_home(tmp_path))})
-
-
-@pytest.mark.slow
-def test_an_epoch_that_is_replayed_takes_effect_once(bench: Bench, sink: StreamingSink) -> None:
-    run_check(bench, "Q02", sink).insist()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("rule", ["Q05", "Q06", "Q10"])
-def test_what_spark_does_to_tasks_leaves_no_trace(
-    bench: Bench, sink: StreamingSink, rule: str
-) -> None:
-    """A lost executor, twins that both send their rows, and rows that are drawn again."""
-    run_check(bench, rule, sink).insist()
+def sink(keys: Keys, tmp_path: Path) -> StreamingSink:
+    return counting(keys.url, keys, env={"JAVA_HOME": str(java_home(tmp_path))})
 
 
 @pytest.mark.slow
@@ -52,3 +42,24 @@ def test_a_spark_that_mixes_computations_is_found_out(sink: StreamingSink, tmp_p
     if finding.outcome != NOT_GIVEN:  # a Spark that compares nothing need not be told to
         assert (finding.outcome, bool(finding.lost), bool(finding.doubled)) == (BROKEN, True, True)
     assert "Spark may mix two computations of an epoch" in logs
+
+
+@pytest.fixture
+def streams(keys: Keys, tmp_path: Path) -> Iterator[StreamingSource]:
+    require_followable(keys.url)
+    yield redis_stream(keys.url, keys, {"JAVA_HOME": str(java_home(tmp_path))})
+    with connect(keys.url) as client:
+        client.unlink(keys, f"{keys}:other")
+
+
+def test_a_stream_that_is_left_out_for_a_time(
+    bench: Bench, streams: StreamingSource, keys: Keys
+) -> None:
+    run_check(bench, "F14", two_streams_of_redis(keys.url, keys, streams.env)).insist()
+
+
+@pytest.mark.slow
+class TestRedisStreams(SourceContract):
+    @pytest.fixture
+    def source(self, streams: StreamingSource) -> StreamingSource:
+        return streams

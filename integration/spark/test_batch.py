@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from threading import Thread
 from uuid import uuid4
 
 import pytest
+from elasticsearch import Elasticsearch
+from integration.support.elasticsearch import counts as index_counts
+from integration.support.mysql import counts as mysql_counts
 from integration.support.runs import Job, counts, once
 from integration.support.servers.redis import RedisProcess
 from pyspark import InheritableThread
@@ -59,35 +64,6 @@ def test_version_that_comes_again_is_skipped_and_a_lower_one_refused(
 # -- inside foreachBatch
 
 
-def test_batch_of_a_stream_counts_once_also_if_it_is_replayed(counting: Job) -> None:
-
-    def write(frame: DataFrame, _: int) -> None:
-        adding(frame, counting.url, counting.name)
-
-    counting.put(range(100))
-    counting.run_batches(write)
-    counting.uncommit(0)
-    counting.put(range(100, 150))
-    counting.run_batches(write)
-    assert counting.counts() == once(range(150))
-
-
-@pytest.mark.slow
-def test_second_write_of_a_batch_into_one_target_is_refused_also_by_a_replay(
-    counting: Job,
-) -> None:
-
-    def write(frame: DataFrame, _: int) -> None:
-        adding(frame, counting.url, counting.name)
-        adding(frame, counting.url, counting.name)
-
-    counting.put(range(100))
-    for _ in ("first", "replay"):
-        with pytest.raises(Exception, match=r"(?s)WrittenTwice.*sinkId"):
-            counting.run_batches(write)
-    assert counting.counts() == once(range(100))
-
-
 def test_two_writes_with_names_count_once_each(counting: Job) -> None:
     died: list[bool] = []
 
@@ -128,18 +104,6 @@ def test_options_of_a_checkpoint_are_refused_for_a_batch(
 ) -> None:
     with pytest.raises(Exception, match="Option checkpointLocation can't be set for a batch"):
         adding(ones(spark, range(3)), redis_url, unique, checkpointLocation="/anywhere")
-
-
-def test_batch_that_writes_nothing_leaves_a_gap(counting: Job) -> None:
-
-    def write(frame: DataFrame, epoch: int) -> None:
-        if epoch != 1:
-            adding(frame, counting.url, counting.name)
-
-    for start in (0, 100, 200):
-        counting.put(range(start, start + 100))
-    counting.run_batches(write)
-    assert counting.counts() == once([*range(100), *range(200, 300)])
 
 
 @pytest.mark.parametrize(("thread", "times"), [(Thread, 2), (InheritableThread, 1)])
@@ -183,3 +147,62 @@ def test_overwrite_replaces_what_was_there_and_a_job_that_fails_nothing(
             ones(spark, range(10)).selectExpr("id", "if(id = 7, raise_error('no row 7'), n) n")
         )
     assert counts(redis_url, unique) == once(range(80, 130))
+
+
+@dataclass
+class Target:
+    """A store, what a write into it needs, and what its counters then say."""
+
+    form: str
+    options: dict[str, str]
+    counts: Callable[[], Counter[int]]
+
+    def add(self, rows: DataFrame) -> None:
+        options = {"writeMode": "increment", **self.options}
+        rows.write.format(self.form).mode("append").options(**options).save()
+
+
+@pytest.fixture
+def targets(
+    counting: Job,
+    mysql_url: str,
+    counters_table: str,
+    elastic: Elasticsearch,
+    elasticsearch_url: str,
+    counter_index: str,
+) -> list[Target]:
+    into_mysql = {"url": mysql_url, "dbtable": counters_table, "key": "id"}
+    into_index = {"url": elasticsearch_url, "index": counter_index, "key": "id"}
+    return [
+        Target("redis", counting.options, counting.counts),
+        Target("mysql", into_mysql, lambda: mysql_counts(mysql_url, counters_table)),
+        Target("elasticsearch", into_index, lambda: index_counts(elastic, counter_index)),
+    ]
+
+
+@pytest.fixture
+def counters_table(request: pytest.FixtureRequest) -> str:
+    return str(request.getfixturevalue("counters"))
+
+
+def test_each_of_three_targets_counts_once_wherever_the_batch_dies(
+    counting: Job, targets: list[Target]
+) -> None:
+    lives = iter(range(1, len(targets) + 1))  # each run gets one target further
+
+    def write(frame: DataFrame, _: int) -> None:
+        further = next(lives, len(targets))
+        for target in targets[:further]:
+            target.add(frame)
+        if further < len(targets):
+            raise RuntimeError("the batch dies here")
+
+    counting.put(range(60))
+    for _ in targets[:-1]:
+        with pytest.raises(Exception, match="the batch dies here"):
+            counting.run_batches(write)
+    counting.run_batches(write)
+    counting.uncommit(0)
+    counting.put(range(60, 90))
+    counting.run_batches(write)
+    assert [target.counts() for target in targets] == [once(range(90))] * len(targets)

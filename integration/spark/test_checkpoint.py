@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import redis
 from click.testing import CliRunner
 from integration.support.runs import Job, once
+from integration.support.servers.process import wait_until
+from integration.support.servers.redis import RedisProcess
 from integration.support.servers.spark import LOG
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming import DataStreamReader
 
 from sparkonce.operate.cli import main
 from sparkonce.spark.session import CHECKPOINTS
@@ -77,31 +83,6 @@ def test_deleted_checkpoint_starts_a_new_generation_of_an_upsert(upserting: Job)
     assert ledger is not None
     assert (ledger.owner.generation, ledger.decision.epoch, ledger.owner.retired) == (2, 1, (old,))
     assert len(upserting.rows()) == 60
-
-
-@pytest.mark.slow
-def test_checkpoint_restored_to_an_earlier_epoch_is_refused(counting: Job) -> None:
-    counting.put(range(10))
-    counting.run()
-    early = counting.copy_checkpoint("early")
-    for start in (10, 20, 30):
-        counting.put(range(start, start + 10))
-        counting.run()
-    message = counting.refused(checkpoint=early)
-    assert "CheckpointBehindSink" in message
-    assert counting.counts() == once(range(40))
-
-
-@pytest.mark.slow
-def test_checkpoint_copied_and_run_twice_is_refused_the_second_time(counting: Job) -> None:
-    counting.put(range(10))
-    counting.run()
-    twin = counting.copy_checkpoint("twin")
-    counting.put(range(10, 20))
-    counting.run()
-    message = counting.refused(checkpoint=twin)
-    assert "CheckpointDiverged" in message
-    assert counting.counts() == once(range(20))
 
 
 @pytest.mark.slow
@@ -213,3 +194,168 @@ def test_complete_mode_is_refused(upserting: Job) -> None:
     message = upserting.refused(mode="complete")
     assert "Output mode complete can't be written" in message
     assert upserting.rows() == {}
+
+
+STREAMING = "spark.sql.streaming"
+EVOLUTION = f"{STREAMING}.queryEvolution"
+STATE = f"{STREAMING}.stateStore"
+
+
+ROCKSDB = {
+    f"{STATE}.providerClass": "org.apache.spark.sql.execution.streaming.state."
+    "RocksDBStateStoreProvider",
+    f"{STATE}.rocksdb.changelogCheckpointing.enabled": "true",
+}
+
+
+FORMS: Mapping[str, tuple[Mapping[str, str], str, str]] = {
+    "offsets by number": ({f"{STREAMING}.offsetLog.formatVersion": "2"}, "v2", "v1"),
+    "offsets by name": ({f"{EVOLUTION}.enableSourceEvolution": "true"}, "v2", "v1"),
+    "named sinks": ({f"{EVOLUTION}.enableSinkEvolution": "true"}, "v1", "v3"),
+    "changelog": (ROCKSDB, "v1", "v1"),
+    "changelog by ids": ({**ROCKSDB, f"{STATE}.checkpointFormatVersion": "2"}, "v1", "v2"),
+}
+
+NAMED = {"offsets by name": "source", "named sinks": "sink"}
+
+
+@contextmanager
+def settings(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
+    for name, value in conf.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name in conf:
+            spark.conf.unset(name)
+
+
+def version(job: Job, log: str, epoch: int) -> str:
+    return (job.checkpoint / log / str(epoch)).read_text().partition("\n")[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMS)
+def test_replay_is_told_from_new_rows_in_every_form_of_a_checkpoint(
+    counting: Job, form: str
+) -> None:
+    """Each epoch repeats a row, so that a stateful query must have kept its state, too."""
+    conf, offsets, commits = FORMS[form]
+    counting.named = NAMED.get(form, "")
+    if counting.named and not hasattr(DataStreamReader, "name"):
+        pytest.skip("this Spark names no sources and sinks")
+    counting.transform = lambda rows: rows.dropDuplicates(["id"])
+    with settings(counting.spark, conf):
+        for start in (0, 10):
+            counting.put(range(start, start + 11))
+            counting.run()
+        assert (version(counting, "offsets", 1), version(counting, "commits", 1)) == (
+            offsets,
+            commits,
+        )
+        counting.uncommit(1)
+        counting.put(range(20, 31))
+        query = counting.run()
+        assert [progress.batchId for progress in query.recentProgress][:2] == [1, 2]
+        twin = counting.copy_checkpoint("twin")
+        counting.put(range(31, 40))
+        counting.run()
+        (counting.input / f"{counting.files - 1:05d}.json").unlink()
+        counting.put(range(40, 50))
+        assert "CheckpointDiverged" in counting.refused(checkpoint=twin)
+    assert counting.counts() == once(range(40))
+
+
+def test_every_row_takes_effect_once_and_nothing_stays_staged(counting: Job) -> None:
+    counting.put(range(1000))
+    counting.put(range(1000, 2500))
+    counting.run()
+    assert counting.counts() == once(range(2500))
+    sink = counting.sink()
+    assert sink.ledger is not None
+    assert (sink.ledger.decision.epoch, sink.ledger.totals.rows, sink.staged) == (1, 2500, ())
+
+
+def test_replayed_epoch_is_not_applied_again(counting: Job) -> None:
+    counting.put(range(100))
+    counting.run()
+    counting.put(range(100, 200))
+    counting.run()
+    counting.uncommit(1)
+    counting.put(range(200, 300))
+    query = counting.run()
+    assert [progress.batchId for progress in query.recentProgress][:2] == [1, 2]
+    assert counting.counts() == once(range(300))
+    assert counting.sink().staged == ()
+
+
+def test_both_names_of_the_format_go_on_with_one_checkpoint(counting: Job) -> None:
+    counting.put(range(100))
+    counting.run()
+    counting.uncommit(0)
+    counting.format = "sparkonce_redis"
+    counting.put(range(100, 200))
+    counting.run()
+    assert counting.counts() == once(range(200))
+
+
+def test_empty_epochs_are_consecutive_and_commit(counting: Job) -> None:
+    counting.transform = lambda rows: rows.where("id % 2 = 0 and id >= 100")
+    for ids in (range(10), range(100, 110), range(10, 20)):
+        counting.put(ids)
+    counting.run()
+    sink = counting.sink()
+    assert sink.ledger is not None
+    assert (sink.ledger.decision.epoch, sink.ledger.totals.epochs, sink.ledger.totals.rows) == (
+        2,
+        3,
+        5,
+    )
+    assert counting.counts() == once(range(100, 110, 2))
+
+
+def test_stateful_query_survives_a_skipped_replay(counting: Job) -> None:
+    """A task that skips its rows must still read them: the operator before it saves its state."""
+    counting.transform = lambda rows: rows.dropDuplicates(["id"])
+    counting.put(range(100))
+    counting.put(range(50, 150))
+    counting.run()
+    counting.uncommit(1)
+    counting.put(range(100, 200))
+    counting.run()
+    assert counting.counts() == once(range(200))
+
+
+PATIENCE = 300.0
+
+
+def test_server_lost_in_mid_query_fails_the_query_and_a_restart_goes_on(
+    counting: Job, private_redis: Callable[..., RedisProcess]
+) -> None:
+    server = private_redis("appendonly yes", "appendfsync always")
+    counting.url = server.url
+    counting.options |= {"url": server.url, "maxRetries": "1"}
+    for start in range(0, 50, 10):
+        counting.put(range(start, start + 10))
+    query = counting.start()
+    wait_until(lambda: query.lastProgress is not None, PATIENCE, "no epoch was committed")
+    server.kill()
+    with pytest.raises(StreamingQueryException, match="check option url and the server"):
+        query.awaitTermination(PATIENCE)
+    server.start()
+    counting.run()
+    assert counting.counts() == once(range(50))
+
+
+@pytest.mark.slow
+def test_key_of_another_type_names_itself_and_the_query_goes_on_once_it_is_gone(
+    counting: Job, unique: str
+) -> None:
+    with redis.Redis.from_url(counting.url) as client:
+        client.set(f"{unique}:7", "not a hash")
+        counting.put(range(20))
+        message = counting.refused()
+        assert f"RowRefused: Redis refused key '{unique}:7' in epoch 0: WRONGTYPE" in message
+        client.delete(f"{unique}:7")
+    counting.run()
+    assert counting.counts() == once(range(20))

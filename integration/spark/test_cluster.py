@@ -6,9 +6,12 @@ gives the driver's PYTHONPATH to all tasks, so it is empty here.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
+import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,7 +19,7 @@ import psutil
 import pyspark
 import pytest
 from integration.support.environments import Environment, linked
-from integration.support.runs import Job, once
+from integration.support.runs import Job, counts, once
 from integration.support.servers.process import wait_until
 from integration.support.servers.spark import environment
 
@@ -24,7 +27,7 @@ from sparkonce.tck.spark import setup
 from sparkonce.tck.spark.cluster import Cluster
 
 HOME = Path(pyspark.__file__).parent
-PROGRAM = Path(__file__).with_name("cluster_program.py")
+PROGRAM = Path(__file__).with_name("counting_program.py")
 LOCAL_PYTHON = "./environment/bin/python"
 """The Python that `--archives environment.tar.gz#environment` gives to executors."""
 
@@ -182,3 +185,89 @@ def test_a_zip_among_py_files_serves_registered_formats_alone_and_a_wheel_none(
     assert "UnsupportedQuery: sparkonce was imported from sparkonce-" in said, said
     said = job.said(*by_zip, register=True, PYSPARK_PYTHON=str(theirs))
     assert job.counts() == once(range(600)), said
+
+
+FLOWS = """
+from pyspark import pipelines as dp
+from pyspark.sql import SparkSession
+
+spark = SparkSession.active()
+dp.create_sink(
+    "counters", "redis", {{"url": "{url}", "key": "{name}:{{id}}", "writeMode": "increment"}}
+)
+
+
+def rows(folder):
+    return spark.readStream.schema("id bigint, n bigint").json(f"{home}/{{folder}}")
+
+
+@dp.append_flow(target="counters", name="first")
+def first():
+    return rows("first")
+
+
+@dp.append_flow(target="counters", name="second")
+def second():
+    return rows("second")
+"""
+
+
+class Pipeline:
+    """A project of `spark-pipelines`, with two flows into one sink."""
+
+    def __init__(self, home: Path, url: str, name: str) -> None:
+        import pyspark
+
+        self.home, self.url, self.name = home, url, name
+        self.command = str(Path(pyspark.__file__).parent / "bin" / "spark-pipelines")
+        (home / "flows.py").write_text(FLOWS.format(url=url, name=name, home=home))
+        spec = f"""
+            name: counting
+            storage: file://{home}/storage
+            libraries: [{{glob: {{include: flows.py}}}}]
+            configuration: {{spark.sql.shuffle.partitions: "2"}}
+        """
+        (home / "spark-pipeline.yml").write_text(textwrap.dedent(spec))
+
+    def put(self, folder: str, ids: range) -> None:
+        place = self.home / folder
+        place.mkdir(exist_ok=True)
+        lines = "".join(json.dumps({"id": i, "n": 1}) + "\n" for i in ids)
+        (place / f"{ids.start}.json").write_text(lines)
+
+    def run(self, *arguments: str) -> str:
+        """All that a run says."""
+        done = subprocess.run(
+            [self.command, "run", *arguments],
+            cwd=self.home,
+            env={**os.environ, **environment(self.home)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=180,
+        )
+        return done.stdout + done.stderr
+
+    def counts(self) -> Counter[int]:
+        return counts(self.url, self.name)
+
+
+@pytest.mark.slow
+def test_rows_of_a_flow_count_once_and_a_full_refresh_is_refused(
+    tmp_path: Path, redis_url: str, unique: str
+) -> None:
+    pytest.importorskip("pyspark.pipelines", reason="this PySpark has no pipelines")
+    pipeline = Pipeline(tmp_path, redis_url, unique)
+    pipeline.put("first", range(1000))
+    pipeline.put("second", range(1000, 1500))
+    assert "Run is COMPLETED" in pipeline.run()
+    assert pipeline.counts() == once(range(1500))
+
+    pipeline.put("first", range(1500, 2000))
+    assert "Run is COMPLETED" in pipeline.run()
+    assert pipeline.counts() == once(range(2000))
+
+    said = pipeline.run("--full-refresh-all")
+    assert "a pipeline fully refreshed" in said
+    assert "onNewCheckpoint=continue:" in said
+    assert pipeline.counts() == once(range(2000))

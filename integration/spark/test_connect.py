@@ -5,14 +5,15 @@ All queries run on one server, and each test is a client with a session of its o
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyspark
 import pytest
-from integration.spark.shadow import JAVAC, SAYS, shadow_jar
 from integration.support.environments import Environment
 from integration.support.runs import Job, once
 from integration.support.servers.process import wait_until
@@ -23,7 +24,43 @@ from pyspark.sql import SparkSession
 import sparkonce
 
 pytest.importorskip("grpc", reason="pyspark[connect] is not installed")
-PROGRAM = Path(__file__).with_name("connect_program.py")
+PROGRAM = Path(__file__).with_name("counting_program.py")
+
+
+JAVAC = shutil.which("javac")
+SERVICE = "META-INF/services/org.apache.spark.sql.sources.DataSourceRegister"
+SAYS = "this is the redis of a jar"
+
+
+SOURCE = f"""
+import org.apache.spark.sql.SQLContext;
+import org.apache.spark.sql.execution.streaming.Sink;
+import org.apache.spark.sql.sources.DataSourceRegister;
+import org.apache.spark.sql.sources.StreamSinkProvider;
+import org.apache.spark.sql.streaming.OutputMode;
+import scala.collection.immutable.Map;
+import scala.collection.immutable.Seq;
+
+public class Shadow implements DataSourceRegister, StreamSinkProvider {{
+    public String shortName() {{ return "redis"; }}
+    public Sink createSink(
+            SQLContext c, Map<String, String> o, Seq<String> columns, OutputMode mode) {{
+        throw new IllegalStateException("{SAYS}");
+    }}
+}}
+"""
+
+
+def shadow_jar(home: Path) -> Path:
+    """The jar, compiled against Spark's own."""
+    (home / "Shadow.java").write_text(SOURCE)
+    jars = Path(pyspark.__file__).parent / "jars" / "*"
+    subprocess.run([str(JAVAC), "-nowarn", "-cp", str(jars), "Shadow.java"], cwd=home, check=True)
+    jar = home / "shadow.jar"
+    with zipfile.ZipFile(jar, "w") as packed:
+        packed.write(home / "Shadow.class", "Shadow.class")
+        packed.writestr(SERVICE, "Shadow\n")
+    return jar
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +176,7 @@ def test_a_client_needs_nothing_but_pyspark_client(
     client.install(f"pyspark-client<={pyspark.__version__}")
     where = job.url, job.name, str(job.input), str(job.checkpoint)
     done = subprocess.run(
-        [client.python, PROGRAM, connect.url, *where],
+        [client.python, PROGRAM, *where, connect.url],
         env={},
         capture_output=True,
         text=True,

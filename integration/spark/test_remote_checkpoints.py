@@ -8,9 +8,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from integration.support.driver import DriverProcess
 from integration.support.proxy import Proxy
-from integration.support.runs import Job, once
+from integration.support.runs import DriverProcess, Job, once
 from integration.support.servers.finder import or_skip
 from integration.support.servers.process import HOST, Port, wait_until
 from integration.support.servers.s3 import ACCESS, BUCKET, REGION, SECRET, S3Process, moto, s3a_jars

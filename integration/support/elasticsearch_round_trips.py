@@ -29,11 +29,7 @@ ROUND_TRIPS: list[tuple[pa.DataType, list[Any], list[Any]]] = [
         ["", "a\\b\"c'\n\r\t\x00\x01\x02\x03\x1f", "\N{PARTY POPPER} ä \u2028"],
         ["", "a\\b\"c'\n\r\t\x00\x01\x02\x03\x1f", "\N{PARTY POPPER} ä \u2028"],
     ),
-    (
-        pa.binary(),
-        [b"", b"\x00\xff\x01"],
-        ["", base64.b64encode(b"\x00\xff\x01").decode()],
-    ),
+    (pa.binary(), [b"", b"\x00\xff\x01"], ["", base64.b64encode(b"\x00\xff\x01").decode()]),
     (pa.date32(), [date(1, 1, 1), date(9999, 12, 31)], ["0001-01-01", "9999-12-31"]),
     (
         pa.timestamp("us", "UTC"),

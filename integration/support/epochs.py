@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,9 +19,36 @@ from sparkonce.sink import Sink, open_sink
 REDIS = "pyspark_redis.connector:RedisConnector"
 MYSQL = "pyspark_mysql.connector:MySqlConnector"
 ELASTICSEARCH = "pyspark_elasticsearch.connector:ElasticsearchConnector"
-
+COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 LONG_AGO = 3600.0
 """Seconds after which others may have taken over."""
+
+
+class Named(str):
+    """The name of a target that a test has for itself, where it is, and a plain client of it.
+
+    A copy is a plain text: whoever copies options needs no client.
+    """
+
+    url: str
+    client: Any
+
+    def __new__(cls, name: str, url: str, client: Any) -> Any:
+        made = super().__new__(cls, name)
+        made.url, made.client = url, client
+        return made
+
+    def __reduce__(self) -> tuple[type, tuple[str]]:
+        return str, (str(self),)
+
+
+def one(id_: int) -> dict[str, int]:
+    """A row that adds 1 to the counter of this id."""
+    return {"id": id_, "n": 1}
+
+
+def ones(ids: Iterable[int]) -> list[dict[str, int]]:
+    return [one(id_) for id_ in ids]
 
 
 class DirectQuery:
@@ -101,6 +128,12 @@ class DirectQuery:
     def committer(self) -> Committer:
         sink = self.sink
         return Committer(sink.store, sink.plan, sink.policy, Patience(3, first=0.01))
+
+
+def until_committed(query: DirectQuery, epoch: int, ids: range) -> list[SparkonceError]:
+    """Run an epoch of ones in two partitions as Spark would; its failures."""
+    middle = len(ids) // 2
+    return query.run_until_done(epoch, ones(ids[:middle]), ones(ids[middle:]))
 
 
 Make = Callable[..., DirectQuery]

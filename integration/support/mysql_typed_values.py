@@ -49,11 +49,7 @@ CASES = {
     "above bigint": Case(
         pa.decimal128(20, 0), [Decimal(2**64 - 1), Decimal(0)], ["BIGINT UNSIGNED"]
     ),
-    "float": Case(
-        pa.float32(),
-        [0.1, -3.4028234663852886e38, 1e-45],
-        ["DOUBLE"],
-    ),
+    "float": Case(pa.float32(), [0.1, -3.4028234663852886e38, 1e-45], ["DOUBLE"]),
     "single": Case(pa.float32(), [0.5, -65536.0], ["FLOAT"]),
     "double": Case(
         pa.float64(),

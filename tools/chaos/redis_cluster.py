@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import redis
 from integration.support.proxy import Proxies, Proxy
-from integration.support.redis_everywhere import Everywhere
+from integration.support.redis import Everywhere
 from integration.support.servers.faults import Plan
 from integration.support.servers.redis import version_at
 from integration.support.servers.redis_cluster import Node, RedisCluster

@@ -30,8 +30,7 @@ WARNING = "Spark may mix two computations"
 
 def checked(urls: dict[str, str], whole: bool, home: Path, java: Path) -> dict[str, Any]:
     """What the kit finds, of each store that there is."""
-    from integration.support.sinks import counting
-    from integration.support.sources import redis_stream
+    from integration.support.kit import counting, redis_stream
 
     env, name = {"JAVA_HOME": str(java)}, f"m{uuid.uuid4().hex[:10]}"
     sinks = {store: counting(url, name, env=env) for store, url in urls.items()}

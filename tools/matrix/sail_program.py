@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from integration.support.sinks import counting
+from integration.support.kit import counting
 from pysail.spark import SparkConnectServer
 from pyspark.sql import SparkSession
 

@@ -1,0 +1,198 @@
+"""Splits by ranges: of columns, values and bounds that are drawn, and of keys with outliers."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from random import Random
+from typing import Any
+
+import pytest
+from integration.support.marks import slow_cases
+from integration.support.mysql import Table, values
+from integration.support.mysql_drawn_columns import SIMPLE
+
+from pyspark_mysql.connector import MySqlConnector
+from pyspark_mysql.follow import snapshot
+from pyspark_mysql.follow.snapshot import SnapshotPiece
+from pyspark_mysql.follow.table import followed
+from pyspark_mysql.read import ranges
+from sparkonce import options
+from sparkonce.errors import OptionError, ValueUnreadable
+from sparkonce.reading import Compare, Filter, Scan
+from sparkonce.tck.conditions import holds
+
+DIVIDED = (
+    "TINYINT",
+    "SMALLINT",
+    "MEDIUMINT",
+    "INT",
+    "BIGINT",
+    "DATE",
+    "DECIMAL(20,0)",
+    "TIMESTAMP",
+)
+ROWS = 300
+FAR = ("'0001-01-01'", "'9999-12-31'")
+FARTHEST = (str(-(2**70)), str(2**70))
+"""Bounds beyond what a column can hold."""
+
+
+def _fill(table: Table, column: str, values: list[str]) -> list[int]:
+    """A table whose key begins with column v; the ids of its rows."""
+    kind = column.replace(" NULL", "")
+    table.run("SET SESSION sql_mode='', time_zone='+00:00'", f"DROP TABLE IF EXISTS {table}")
+    table.create(f"v {kind} NOT NULL, id INT, PRIMARY KEY (v, id)")
+    rows = ", ".join(f"({v}, {at})" for at, v in enumerate(values))
+    table.run(f"INSERT IGNORE INTO {table} VALUES {rows}", f"ANALYZE TABLE {table}")
+    return sorted(one for (one,) in table.rows("id"))
+
+
+def _ids(made: Any) -> list[int]:
+    """The ids of all rows, without a look at column v: of that some values can't be read."""
+    name = made.relation
+    found = [
+        made.session.run(f"SELECT id FROM {name} WHERE {split.condition or 'TRUE'}")
+        for split in made.splits()
+    ]
+    return sorted(one for rows in found for (one,) in rows)
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables of few rows are divided."""
+    monkeypatch.setattr(ranges, "FEW", 10)
+
+
+@pytest.mark.parametrize("seed", [1, *slow_cases(2, 3, 4, 5)])
+def test_each_row_lies_in_one_split_whatever_the_key(table: Table, seed: int) -> None:
+    """As a read by its key, by bounds of a column, and as the snapshot of a stream."""
+    random = Random(seed)
+    for column, some in SIMPLE.items():
+        if column in ("JSON", "TINYINT(1)"):
+            continue
+        drawn = random.choices([*some, "0"], k=ROWS)
+        stored = _fill(table, column, drawn)
+        made = table.source(numPartitions="5")
+        assert _ids(made) == stored, column
+        assert len(made.splits()) == 1 or column.startswith(DIVIDED), column
+        edges = FAR if some[0].startswith("'") else FARTHEST
+        low, high = (one.strip("'") or "0" for one in random.choices([*some, *edges], k=2))
+        bounds = {"partitionColumn": "v", "lowerBound": low, "upperBound": high}
+        ranged = table.source(numPartitions="5", **bounds)
+        if column.startswith(DIVIDED):
+            assert _ids(ranged) == stored, (column, low, high)
+        else:
+            with pytest.raises(OptionError, match="has no ranges"):
+                ranged.splits()
+        _check_pieces(made, table, stored, column)
+
+
+def _check_pieces(made: Any, table: str, stored: list[int], column: str) -> None:
+    """All pieces of a snapshot, and each next one up to so many rows, have each row once."""
+    at = followed(made.session, (made.session.database, table))
+    pieces = [*snapshot.pieces(made.session, at, SnapshotPiece(""), 5)]
+    low: int | None = None
+    steps = list[SnapshotPiece]()
+    while (high := snapshot.next_border(made.session, at, low, 40)) is not None and high != low:
+        steps.append(SnapshotPiece("", low, high))
+        low = high
+    steps.append(SnapshotPiece("", low))
+    for each in (pieces, steps):
+        found = list[int]()
+        for piece in each:
+            where = snapshot._condition(snapshot._divided(at), piece)
+            found += [one for (one,) in made.session.run(f"SELECT id FROM {at.relation}{where}")]
+        assert sorted(found) == stored, (column, each)
+
+
+@pytest.mark.parametrize("outlier", [2**62, -(2**62)])
+def test_an_outlier_costs_no_split(table: Table, outlier: int) -> None:
+    """All but one row lie close together, far from it."""
+    table.create("id BIGINT PRIMARY KEY, v CHAR(20), KEY (v)")
+    rows = ", ".join(f"({at}, 'x')" for at in range(20_000))
+    table.run(f"INSERT INTO {table} VALUES {rows}, ({outlier}, 'y')", f"ANALYZE TABLE {table}")
+    made = table.source(numPartitions="4")
+    sizes = [sum(batch.num_rows for batch in made.read(split)) for split in made.splits()]
+    assert sum(sizes) == 20_001
+    assert len(sizes) == 4
+    assert max(sizes) < 8000
+
+
+def test_a_date_that_is_none_at_the_head_of_a_key(table: Table) -> None:
+    stored = _fill(table, "DATE", ["'0000-00-00'", *["'2026-01-01'", "'2026-01-09'"] * 100])
+    made = table.source()
+    assert len(made.splits()) == 1
+    assert _ids(made) == stored
+    with pytest.raises(ValueUnreadable, match="zero date"):
+        [*made.read(made.splits()[0])]
+
+
+TABLES = {
+    "the index of a virtual column": (
+        "(id INT, at TIMESTAMP, v DATE AS (DATE(at)) VIRTUAL, KEY (v))",
+        "(id, at) VALUES (1, '2020-01-01 05:00:00')",
+        Compare("v", "=", dt.date(2019, 12, 31)),
+    ),
+    "two zeros in memory": (
+        "(id INT, v DOUBLE, KEY (v) USING HASH) ENGINE=MEMORY",
+        "VALUES (1, 0e0), (2, -0e0)",
+        Compare("v", "=", 0.0),
+    ),
+    "two zeros in partitions": (
+        "(id INT, v DOUBLE) PARTITION BY KEY (v) PARTITIONS 7",
+        "VALUES (1, 0e0), (2, -0e0)",
+        Compare("v", "=", 0.0),
+    ),
+    "a fraction of a second in partitions": (
+        "(id INT, v DATETIME(6)) PARTITION BY RANGE (TO_SECONDS(v)) (PARTITION a VALUES LESS THAN"
+        " (TO_SECONDS('2000-01-01')), PARTITION b VALUES LESS THAN MAXVALUE)",
+        "VALUES (1, '2000-01-01 00:00:00')",
+        Compare("v", "<", dt.datetime(2000, 1, 1, microsecond=500_000)),
+    ),
+}
+
+
+QUERIES = {
+    "digits of a double": ("SELECT a + b AS v FROM {}", Compare("v", "<=", 0.3)),
+    "digits of a mean": ("SELECT AVG(c) AS v FROM {}", Compare("v", "=", Decimal("1.333333"))),
+}
+
+
+def _found(url: str, asked: Filter | None, **raw: str) -> list[object]:
+    """The values of v that match, of a read with a condition, or all of one without."""
+    parsed = options.parse(MySqlConnector.reads, {"url": url, **raw})
+    scan = Scan(MySqlConnector().infer(parsed), (asked,) if asked else ())
+    return values(MySqlConnector().source(parsed, scan))["v"].to_pylist()
+
+
+@pytest.mark.parametrize("case", TABLES)
+def test_a_condition_loses_no_row_of_a_table(table: Table, case: str) -> None:
+    definition, rows, condition = TABLES[case]
+    table.run("SET SESSION time_zone='+10:00'", f"CREATE TABLE {table} {definition}")
+    table.run(f"INSERT INTO {table} {rows}")
+    plain = [one for one in _found(table.url, None, dbtable=table) if holds(one, condition)]
+    pushed = [one for one in _found(table.url, condition, dbtable=table) if holds(one, condition)]
+    assert len(plain) == len(pushed) > 0
+
+
+@pytest.mark.parametrize("how", ["query", "view"])
+@pytest.mark.parametrize("case", QUERIES)
+def test_no_condition_goes_into_a_query_or_a_view(table: Table, case: str, how: str) -> None:
+    query, condition = QUERIES[case]
+    table.create("a DOUBLE(10,2), b DOUBLE(10,2), c DECIMAL(10,2)")
+    table.run(f"INSERT INTO {table} VALUES (0.1, 0.2, 1), (0.2, 0.2, 1), (1, 0.2, 2)")
+    sql = query.format(table)
+    if how == "view":
+        table.run(f"CREATE VIEW {table}_view AS {sql}")
+    raw = {"query": sql} if how == "query" else {"dbtable": f"{table}_view"}
+    assert len(_found(table.url, condition, **raw)) == len(_found(table.url, None, **raw))
+    table.run(f"DROP VIEW IF EXISTS {table}_view")
+
+
+def test_a_virtual_column_makes_no_ranges(table: Table) -> None:
+    """A split that reads the index would have other rows than one that reads the table."""
+    table.create("at TIMESTAMP, v DATE AS (DATE(at)) VIRTUAL, KEY (v)")
+    ranged = {"partitionColumn": "V", "lowerBound": "2020-01-01", "upperBound": "2021-01-01"}
+    with pytest.raises(OptionError, match="a virtual column"):
+        table.source(**ranged).splits()

@@ -1,0 +1,276 @@
+"""What tests of Elasticsearch share: indices and queries, late drivers, reads, and changes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from elasticsearch import Elasticsearch
+from elasticsearch.helpers import scan
+from integration.support.epochs import COUNTER, LONG_AGO, ElasticsearchQuery, Named
+from integration.support.servers.elasticsearch import ElasticsearchProcess
+
+from pyspark_elasticsearch.connector import ElasticsearchConnector
+from pyspark_elasticsearch.follow.feed import ElasticsearchFeed
+from pyspark_elasticsearch.read.source import ElasticsearchSource
+from sparkonce import options
+from sparkonce.reading import Filter, Position, Scan
+
+Private = Callable[..., ElasticsearchProcess]
+"""Starts a server of the test's own, with these settings."""
+
+ROWS = pa.schema([("id", pa.int64()), ("name", pa.string()), ("x", pa.float64())])
+
+
+def row(id_: int | None, name: str | None = "a", x: float | None = 1.5) -> dict[str, Any]:
+    return {"id": id_, "name": name, "x": x}
+
+
+CHANGES = pa.schema([("_id", pa.string()), ("_seq_no", pa.int64()), ("n", pa.int64())])
+
+
+class Index(Named):
+    """The name of an index that a test has for itself, and what a test does with the index."""
+
+    def query(self, schema: pa.Schema, **options: str) -> ElasticsearchQuery:
+        return ElasticsearchQuery(schema, **{"url": self.url, "index": self, **options})
+
+    def into(self, schema: pa.Schema, **options: str) -> ElasticsearchQuery:
+        """A checked query, which makes the index from its schema if it is not there."""
+        query = self.query(schema, **{"createIndex": "true", **options})
+        query.sink.check()
+        return query
+
+    def counting(self, **options: str) -> ElasticsearchQuery:
+        """A query that adds to a counter for each of its rows."""
+        return counting(self.url, self, **options)
+
+    def counts(self) -> Counter[int]:
+        """How often each row took effect: a multiset."""
+        return counts(self.client, self)
+
+    def documents(self) -> dict[str, dict[str, Any]]:
+        """Every document by id, without what guards it."""
+        return documents(self.client, self)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Every document, duplicates and all, in the order of all its values."""
+        return sorted(self.documents().values(), key=str)
+
+    def block(self, name: str, on: bool | None) -> None:
+        set_block(self.client, self, name, on)
+
+    def source(
+        self, schema: pa.Schema | None = None, filters: Iterable[Filter] = (), **raw: str
+    ) -> ElasticsearchSource:
+        """A read of it."""
+        return source(self.url, self, schema, filters, **raw)
+
+    def fill(
+        self, properties: dict[str, Any], documents: Iterable[dict[str, Any]], **more: Any
+    ) -> None:
+        """Make it, with documents d0, d1 and so on."""
+        fill(self.client, self, properties, documents, **more)
+
+    def feed(self, schema: pa.Schema = CHANGES, **raw: str) -> ElasticsearchFeed:
+        """Its changes, from the first one."""
+        return feed(self.url, self, schema, **raw)
+
+    def make_quiet(self, settings: dict[str, Any], **more: Any) -> None:
+        make_quiet(self.client, self, settings, **more)
+
+    def put(self, numbers: Iterable[int], n: int | None = None) -> None:
+        put(self.client, self, numbers, n)
+
+
+def fill(
+    client: Elasticsearch,
+    index: str,
+    properties: dict[str, Any],
+    documents: Iterable[dict[str, Any]],
+    **more: Any,
+) -> None:
+    """Make an index with documents d0, d1 and so on."""
+    mappings = {"properties": properties, **more.pop("mappings", {})}
+    client.indices.create(index=index, mappings=mappings, **more)
+    lines = [
+        f'{{"index":{{"_id":"d{at}"}}}}\n{json.dumps(it)}\n' for at, it in enumerate(documents)
+    ]
+    if lines:
+        answer = client.bulk(index=index, body="".join(lines), refresh=True)
+        assert not answer["errors"], answer
+
+
+def documents(client: Elasticsearch, index: str) -> dict[str, dict[str, Any]]:
+    """Every document by id, without what guards it."""
+    client.indices.refresh(index=index)
+    hits = scan(client, index=index, size=5000)
+    return {
+        hit["_id"]: {name: one for name, one in hit["_source"].items() if name != "sparkonce"}
+        for hit in hits
+    }
+
+
+def rows(client: Elasticsearch, index: str) -> list[dict[str, Any]]:
+    """Every document, duplicates and all, in the order of all its values."""
+    return sorted(documents(client, index).values(), key=str)
+
+
+def has_script_processor(client: Elasticsearch) -> bool:
+    """Whether the server can change documents by a pipeline: a part that some trees lack."""
+    nodes = client.nodes.info(metric="ingest")["nodes"].values()
+    return all({"type": "script"} in node["ingest"]["processors"] for node in nodes)
+
+
+def make_counters(client: Elasticsearch, index: str, kind: str = "long", **settings: object) -> str:
+    """Make the index, for counts of this type; its name."""
+    fields = {
+        "id": {"type": "long"},
+        "n": {"type": kind},
+        "sparkonce": {"type": "object", "enabled": False},
+    }
+    client.indices.create(
+        index=index,
+        settings={"number_of_replicas": 0, **settings},
+        mappings={"dynamic": "strict", "properties": fields},
+    )
+    return index
+
+
+def counting(url: str, index: str, **options: str) -> ElasticsearchQuery:
+    given = {"url": url, "index": index, "key": "id", "writeMode": "increment", "chunkRows": "4"}
+    return ElasticsearchQuery(COUNTER, **{**given, **options})
+
+
+def counting_anew(url: str, **options: str) -> ElasticsearchQuery:
+    """The same into `counters`, an index that it makes itself, on a node of the test's own."""
+    made = {"createIndex": "true", "chunkRows": "500", "timeout": "10"}
+    return counting(url, "counters", **{**made, **options})
+
+
+def counts(client: Elasticsearch, index: str) -> Counter[int]:
+    """How often each row took effect: a multiset."""
+    found: Counter[int] = Counter()
+    for one in documents(client, index).values():
+        found[one["id"]] += one["n"]
+    return found
+
+
+def set_block(client: Elasticsearch, index: str, name: str, on: bool | None) -> None:
+    """Let the index have such a block, or none."""
+    client.indices.put_settings(index=index, settings={f"index.blocks.{name}": on})
+
+
+def apply_again(query: ElasticsearchQuery, decided: Any) -> None:
+    """Send a decided epoch once more, as a driver does that was overtaken and does not know it."""
+    store = query.sink.store
+    is_over = store.records.is_over(decided)
+    store.records.is_over = lambda _: is_over
+    store.records.advance = lambda *_, **__: None
+    store.records.progress = lambda *_: 0
+    try:
+        store.apply(decided, since=time.monotonic() - LONG_AGO)
+    finally:
+        del store.records.is_over, store.records.advance, store.records.progress
+
+
+def decide(query: ElasticsearchQuery, epoch: int, *partitions: Any) -> Any:
+    """Decide an epoch, and apply nothing; its manifest."""
+    receipts, kept = query.stage(epoch, *partitions), {}
+    store = query.sink.store
+
+    def dies(manifest: Any, *_: Any) -> None:
+        kept["manifest"] = manifest
+        raise KeyboardInterrupt
+
+    store.apply = dies
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            query.commit(epoch, receipts)
+    finally:
+        del store.apply
+    return kept["manifest"]
+
+
+def keep_log(query: ElasticsearchQuery) -> None:
+    """Let nothing be cleaned, so that a late driver still finds its chunks."""
+    query.sink.store.discard = lambda *_: None
+
+
+LOOP = "int n = 0; for (int i = 0; i < 100000; i++) { n += i % 7 } return n > 0"
+
+
+MANY_SLOW = 12_000
+"""Documents of which it takes a second or more; the cluster looks up after some thousands."""
+
+MANY = 300
+"""Documents of an index that is read in several splits."""
+
+SLOW = json.dumps({"script": {"script": LOOP}})
+
+
+def source(
+    url: str,
+    index: str,
+    schema: pa.Schema | None = None,
+    filters: Iterable[Filter] = (),
+    **raw: str,
+) -> ElasticsearchSource:
+    parsed = options.parse(ElasticsearchConnector.reads, {"url": url, "index": index, **raw})
+    schema = schema or ElasticsearchConnector().infer(parsed)
+    return ElasticsearchConnector().source(parsed, Scan(schema, tuple(filters)))
+
+
+def searches(elastic: Elasticsearch) -> list[str]:
+    """What the cluster searches at the moment."""
+    target = "/_tasks?actions=*search*&detailed=true"
+    told = elastic.perform_request("GET", target, headers={"accept": "application/json"})
+    tasks = [task for node in told["nodes"].values() for task in node["tasks"].values()]
+    return [str(task["description"]) for task in tasks]
+
+
+ONE, SHARDS = {"number_of_replicas": 0}, {"number_of_replicas": 0, "number_of_shards": 3}
+
+
+def feed(url: str, index: str, schema: pa.Schema = CHANGES, **raw: str) -> ElasticsearchFeed:
+    given = {"url": url, "index": index, "startingPosition": "earliest", **raw}
+    parsed = options.parse(ElasticsearchConnector.follows, given)
+    return ElasticsearchConnector().feed(parsed, Scan(schema))
+
+
+def make_quiet(elastic: Elasticsearch, index: str, settings: dict[str, Any], **more: Any) -> None:
+    """An index whose documents no search finds unless somebody refreshes it."""
+    elastic.indices.create(index=index, settings={"refresh_interval": "-1", **settings}, **more)
+
+
+def put(elastic: Elasticsearch, index: str, numbers: Iterable[int], n: int | None = None) -> None:
+    """Documents named as their numbers, which are their `n` unless there is another one."""
+    operations: list[dict[str, Any]] = []
+    for number in numbers:
+        operations += {"index": {"_id": str(number)}}, {"n": number if n is None else n}
+    told = elastic.bulk(index=index, operations=operations)
+    assert not told["errors"], told
+
+
+def drain(made: ElasticsearchFeed, splits: Iterable[Any]) -> list[dict[str, Any]]:
+    return [row for one in splits for batch in made.read(one) for row in batch.to_pylist()]
+
+
+def changes(made: ElasticsearchFeed, after: Position, end: Position) -> list[dict[str, Any]]:
+    return drain(made, made.between(after, end))
+
+
+def numbers(made: ElasticsearchFeed, after: Position, end: Position) -> list[int]:
+    """The `n` of each row, sorted; one that comes twice stands there twice."""
+    return sorted(row["n"] for row in changes(made, after, end))
+
+
+def read_rows(made: ElasticsearchSource) -> list[dict[str, Any]]:
+    return [
+        row for split in made.splits() for batch in made.read(split) for row in batch.to_pylist()
+    ]

@@ -1,0 +1,240 @@
+"""What tests of MySQL and MariaDB share: a table and its queries, reads of it, and its changes."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import pyarrow as pa
+from integration.support.epochs import COUNTER, MySqlQuery, Named
+from integration.support.proxy import Proxy
+from integration.support.servers.mysql import MySqlProcess, connect, private_binary
+from integration.support.servers.process import wait_until
+from pymysql.cursors import Cursor
+
+from pyspark_mysql.connector import MySqlConnector
+from pyspark_mysql.follow.feed import MySqlFeed
+from sparkonce import options
+from sparkonce.reading import Position, Scan
+
+Private = Callable[..., MySqlProcess]
+"""Starts a server of the test's own, with these settings."""
+
+Rows = tuple[tuple[Any, ...], ...]
+LOGGED = ("--log-bin=b", "--server-id=1", "--binlog-format=ROW")
+GTIDS = {"mysql": ("--gtid-mode=ON", "--enforce-gtid-consistency=ON"), "mariadb": ()}
+"""By the name of a server: how it is started, so that it can be followed."""
+
+
+@contextmanager
+def client(url: str, **settings: Any) -> Iterator[Cursor]:
+    """A plain client of a server, for the time of the block."""
+    with closing(connect(url, **settings)) as connection, connection.cursor() as cursor:
+        yield cursor
+
+
+def run(server: MySqlProcess | str, *statements: str) -> Rows:
+    """Send statements over a connection of their own; the rows of the last one."""
+    with client(server if isinstance(server, str) else server.url) as cursor:
+        for one in statements:
+            cursor.execute(one)
+        return tuple(cursor.fetchall())
+
+
+class Table(Named):
+    """The name of a table that a test has for itself, and what a test does with the table."""
+
+    def run(self, *statements: str | bytes, values: Any = None) -> Rows:
+        """Send statements, over the connection of the test; the rows of the last one."""
+        for one in statements:
+            self.client.execute(one, values)
+        return tuple(self.client.fetchall())
+
+    def create(self, definition: str, more: str = "") -> None:
+        self.run(f"CREATE TABLE {self} ({definition}) {more}")
+
+    def rows(self, columns: str = "*", order: str = "") -> Rows:
+        return self.run(f"SELECT {columns} FROM {self}{order and f' ORDER BY {order}'}")
+
+    def stored(self, columns: str = "*") -> list[tuple[Any, ...]]:
+        """Its rows, in the order of the first column."""
+        return list(self.rows(columns, "1"))
+
+    def count(self, suffix: str = "") -> int:
+        """How many rows it has, or a table named after it."""
+        return int(self.run(f"SELECT COUNT(*) FROM {self}{suffix}")[0][0])
+
+    def query(self, schema: pa.Schema, **options: str) -> MySqlQuery:
+        return MySqlQuery(schema, **{"url": self.url, "dbtable": self, **options})
+
+    def checked(self, schema: pa.Schema, **options: str) -> MySqlQuery:
+        """A query whose target has been looked at."""
+        query = self.query(schema, **options)
+        query.sink.check()
+        return query
+
+    def make(self, schema: pa.Schema, definition: str, **options: str) -> MySqlQuery:
+        """Make the table, and a checked query into it."""
+        self.create(definition)
+        return self.checked(schema, **options)
+
+    def aside(self, schema: pa.Schema, **options: str) -> MySqlQuery:
+        """A checked query whose bad rows go to the table of this name and `_bad`."""
+        letters = {"onBadRow": "deadLetter", "deadLetter": f"{self}_bad"}
+        return self.checked(schema, **{**letters, **options})
+
+    def counting(self, **options: str) -> MySqlQuery:
+        """A query that adds to a counter for each of its rows."""
+        return counting(self.url, self, **options)
+
+    def counts(self) -> Counter[int]:
+        """How often each row took effect: a multiset."""
+        return Counter(dict(self.rows("id, n")))
+
+    def source(self, schema: pa.Schema | None = None, **raw: str) -> Any:
+        """A read of it."""
+        return source(self.url, schema, **{"dbtable": self, **raw})[1]
+
+    def feed(self, schema: pa.Schema | None = None, **raw: str) -> MySqlFeed:
+        """Its changes, of all columns or those of a schema, from now on."""
+        return feed(self.url, self, schema, **raw)
+
+    def follow(self, schema: pa.Schema | None = None, **raw: str) -> tuple[MySqlFeed, Position]:
+        """The same, and where they begin."""
+        made = self.feed(schema, **raw)
+        return made, made.begin()
+
+
+def counting(url: str, table: str, **options: str) -> MySqlQuery:
+    return MySqlQuery(COUNTER, url=url, dbtable=table, key="id", writeMode="increment", **options)
+
+
+def counts(server: MySqlProcess | str, table: str = "t") -> Counter[int]:
+    """How often each row took effect: a multiset."""
+    return Counter(dict(run(server, f"SELECT id, n FROM {table}")))
+
+
+# -- other drivers and sessions
+
+
+def twin(query: MySqlQuery, **options: str) -> MySqlQuery:
+    """A second driver on the same checkpoint, with connections of its own."""
+    other = MySqlQuery(query.schema, **{**query.options, "maxRetries": "9", **options})
+    other.query_id = query.query_id
+    return other
+
+
+def waits_for_a_lock(mysql: Cursor) -> int:
+    """Wait until a session of this database waits for a lock; its id."""
+    waiting: list[tuple[int]] = []
+
+    def waits() -> bool:
+        time.sleep(0.15)  # asked more often, the server answers what it answered before
+        mysql.execute(
+            "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id IN"
+            " (SELECT trx_mysql_thread_id FROM information_schema.innodb_trx"
+            " WHERE trx_state = 'LOCK WAIT')"
+        )
+        waiting.extend(mysql.fetchall())
+        return bool(waiting)
+
+    wait_until(waits, 10, "nothing waits for a lock")
+    return waiting[0][0]
+
+
+def is_query(request: bytes) -> bool:
+    return request[4:5] == b"\x03"
+
+
+def queries_of(proxy: Proxy, step: Callable[[], object]) -> int:
+    """How many statements a step sends through the proxy."""
+    seen = []
+    proxy.cut_request(lambda request: is_query(request) and seen.append(request) is not None)
+    step()
+    proxy.restore()
+    return len(seen)
+
+
+# -- spark.read
+
+
+def source(url: str, schema: pa.Schema | None, **raw: str) -> tuple[pa.Schema, Any]:
+    """A source, and the schema that it infers."""
+    parsed = options.parse(MySqlConnector.reads, {"url": url, **raw})
+    inferred = MySqlConnector().infer(parsed)
+    return inferred, MySqlConnector().source(parsed, Scan(schema or inferred))
+
+
+def values(made: Any) -> pa.Table:
+    batches = [batch for split in made.splits() for batch in made.read(split)]
+    return pa.Table.from_batches(batches, pa.schema([(f.name, f.type) for f in made.scan.schema]))
+
+
+# -- spark.readStream
+
+
+def logging_server(name: str) -> MySqlProcess:
+    """Start a server that can be followed."""
+    return MySqlProcess(private_binary(name), *LOGGED, *GTIDS[name])
+
+
+def purge(mysql: Cursor) -> None:
+    """Let the server forget all logs but the last; one that was just sent to a reader may stay."""
+
+    def one_is_left() -> bool:
+        mysql.execute("SHOW BINARY LOGS")
+        *old, last = mysql.fetchall()
+        mysql.execute(f"PURGE BINARY LOGS TO '{last[0]}'")
+        return not old
+
+    wait_until(one_is_left, 30, "the server keeps its logs")
+
+
+def feed(url: str, table: str, schema: pa.Schema | None = None, **raw: str) -> MySqlFeed:
+    """A table's changes, of all its columns or those of a schema, from now on."""
+    given = {"url": url, "dbtable": table, "startingPosition": "latest", **raw}
+    parsed = options.parse(MySqlConnector.follows, given)
+    schema = schema or MySqlConnector().infer_feed(parsed)
+    return MySqlConnector().feed(parsed, Scan(schema))
+
+
+def planned(made: MySqlFeed) -> Position:
+    """Where the first epoch ends."""
+    return made.advance(made.begin(), made.latest(), None)
+
+
+def read(made: MySqlFeed, after: Position, end: Position | None = None) -> pa.Table:
+    """What lies between two positions; if there is no second one, all that is there."""
+    splits = made.between(after, end or made.latest())
+    return pa.Table.from_batches([one for each in splits for one in made.read(each)], made.schema)
+
+
+def rows(made: MySqlFeed, after: Position, end: Position | None = None) -> list[dict[str, Any]]:
+    """The same, row by row."""
+    return read(made, after, end).to_pylist()
+
+
+def changes(
+    made: MySqlFeed, after: Position, end: Position | None, *names: str
+) -> list[tuple[Any, ...]]:
+    """The same, with what happened to each row, and these of its columns."""
+    return [tuple(row[name] for name in ("_op", *names)) for row in rows(made, after, end)]
+
+
+def each_epoch(
+    made: MySqlFeed, begin: Position, most: int | None
+) -> Iterator[tuple[Position, Position]]:
+    """Where each epoch begins and ends, until all is read that is there at the beginning."""
+    goal = made.latest()
+    while begin != goal:
+        end = made.advance(begin, goal, most)
+        yield begin, end
+        begin = end
+
+
+def between(made: MySqlFeed, after: Position, end: Position) -> str:
+    """The transactions between two positions."""
+    return made._gtids(after["gtids"]).lacks(end["gtids"])
