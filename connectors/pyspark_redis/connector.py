@@ -16,8 +16,8 @@ from pyspark_redis.server.nodes import ClusterSession
 from pyspark_redis.server.session import Durability, RedisSession
 from pyspark_redis.store import RedisStore
 from pyspark_redis.target.keys import begins
+from pyspark_redis.write.chunks import ChunkEncoder
 from pyspark_redis.write.detail import PlanDetail
-from pyspark_redis.write.encoder import ChunkEncoder
 from pyspark_redis.write.models import MODELS, overwriting
 from sparkonce.options import Options
 from sparkonce.protocol import Encoder, Plan

@@ -17,10 +17,9 @@ from integration.support.epochs import COUNTER, DirectQuery, one
 from integration.support.redis import BAD, IDS, Dump, World, counts, dies, dies_of
 from integration.support.servers.redis_cluster import RedisCluster
 
-from pyspark_redis.cluster.delivery import ClusterDelivery
+from pyspark_redis.cluster.delivery import ClusterDelivery, LaneWriter
 from pyspark_redis.cluster.lanes import Lanes
 from pyspark_redis.cluster.store import ClusterStore
-from pyspark_redis.cluster.writer import LaneWriter
 from pyspark_redis.journal import scripts
 from pyspark_redis.server.session import RedisSession
 from sparkonce.errors import ConcurrentDriver, SinkBehindCheckpoint, StoreRefused

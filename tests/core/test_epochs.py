@@ -18,7 +18,7 @@ from sparkonce.errors import (
     SinkBehindCheckpoint,
     StaleSkip,
 )
-from sparkonce.exactly_once.offsets import LONGEST, Offsets
+from sparkonce.exactly_once.driver import LONGEST, Offsets
 from sparkonce.operate.admin import Admin
 from sparkonce.tck.simulation.actors import Query
 from sparkonce.tck.simulation.faults import REQUEST_LOST

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.ledgers import PARTS, ledger_of, with_fields
 
 from sparkonce.errors import RecordDamaged, StoreError
+from sparkonce.exactly_once.driver import Offsets
 from sparkonce.exactly_once.ledger import (
     PAST_DOOMED,
     Ledger,
@@ -20,7 +21,6 @@ from sparkonce.exactly_once.ledger import (
     new_token,
     sink_name,
 )
-from sparkonce.exactly_once.offsets import Offsets
 from sparkonce.exactly_once.ownership import PAST_QUERIES, PAST_RUNS
 from sparkonce.exactly_once.totals import KEPT, Pace, Start, followed
 from sparkonce.operate.admin import SinkStatus

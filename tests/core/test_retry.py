@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from sparkonce.delivery import in_order
 from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable
-from sparkonce.exactly_once.parallel import in_order
 from sparkonce.exactly_once.retry import Patience
 
 

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sparkonce.errors import CheckpointUnreadable, UnsupportedQuery
-from sparkonce.exactly_once.offsets import Offsets
+from sparkonce.exactly_once.driver import Offsets
 from sparkonce.spark.checkpoint import (
     Checkpoint,
     View,

@@ -13,8 +13,8 @@ import pytest
 from tests.ledgers import ledger_of, with_fields
 
 from sparkonce.errors import SparkonceError
+from sparkonce.exactly_once.driver import Offsets
 from sparkonce.exactly_once.ledger import Ledger
-from sparkonce.exactly_once.offsets import Offsets
 from sparkonce.spark import lost_offsets
 
 KAFKA = Offsets(b'v1\n{"batchWatermarkMs":0}\n{"orders":{"0":17}}')

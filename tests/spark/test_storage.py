@@ -19,7 +19,7 @@ from pyarrow.fs import GcsFileSystem
 from tests.answering import served
 from tests.scenarios import assert_refused
 
-from sparkonce.exactly_once.offsets import Offsets
+from sparkonce.exactly_once.driver import Offsets
 from sparkonce.options import COMMON, parse
 from sparkonce.spark import storage
 from sparkonce.spark.checkpoint import Checkpoint

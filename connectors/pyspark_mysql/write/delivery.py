@@ -25,10 +25,9 @@ from pyspark_mysql.write.statements import metadata_lock
 from sparkonce import codec
 from sparkonce.change import Names
 from sparkonce.codec import FORGET, reading
-from sparkonce.delivery import DecisionOver, EpochDelivery
+from sparkonce.delivery import DecisionOver, EpochDelivery, in_order
 from sparkonce.errors import BadRow, StoreRefused, StoreUnreachable
 from sparkonce.exactly_once.bad_rows import NONE, TooManyBadRows
-from sparkonce.exactly_once.parallel import in_order
 from sparkonce.protocol import Applied, Manifest, Part
 from sparkonce.values.letters import Letter
 

@@ -22,7 +22,6 @@ from sparkonce.exactly_once.guards import (
     require_same_shape,
     require_skips_of,
 )
-from sparkonce.exactly_once.kept_offsets import beside
 from sparkonce.exactly_once.ledger import Ledger, from_record, new_token
 from sparkonce.exactly_once.neighbours import (
     finish_others,
@@ -40,6 +39,7 @@ from sparkonce.exactly_once.registers import (
     claim_name,
     contended,
     holder_of,
+    offsets_record,
 )
 from sparkonce.exactly_once.retry import Patience
 from sparkonce.exactly_once.totals import Start
@@ -270,7 +270,7 @@ class Committer:
         return done
 
     def _decide(self, decided: Ledger, manifest: Manifest, driver: Driver) -> Learned:
-        decision = Proposal(decided.to_record(), decided.replaces, manifest, beside(driver))
+        decision = Proposal(decided.to_record(), decided.replaces, manifest, offsets_record(driver))
 
         def finish(applied: Applied) -> Record:
             return decided.finished(applied).to_record()

@@ -17,9 +17,8 @@ from sparkonce.errors import (
     UnsupportedQuery,
 )
 from sparkonce.exactly_once import conflicts
-from sparkonce.exactly_once.driver import Driver, Policy
+from sparkonce.exactly_once.driver import Driver, Offsets, Policy
 from sparkonce.exactly_once.ledger import Ledger
-from sparkonce.exactly_once.offsets import Offsets
 from sparkonce.exactly_once.ownership import united
 from sparkonce.protocol import Follows, Receipt
 

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from sparkonce import codec
 from sparkonce.codec import FORGET, reading
 from sparkonce.errors import StoreError
-from sparkonce.exactly_once.offsets import Offsets
+from sparkonce.exactly_once.driver import Offsets
 from sparkonce.exactly_once.ownership import Ownership
 from sparkonce.exactly_once.totals import Pace, Start, Totals
 from sparkonce.protocol import ALL_STORED, FORMAT, Applied, Manifest, Record, digest

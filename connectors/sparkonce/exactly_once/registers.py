@@ -1,4 +1,4 @@
-"""Ledgers in the store, written by compare-and-set.
+"""Ledgers, claims and offsets in the store, written by compare-and-set.
 
 Where the answer to a write is lost, its outcome is learned by moving the revision, never by
 reading alone: the write may still be on its way.
@@ -15,10 +15,18 @@ from typing import NamedTuple
 
 from sparkonce.codec import DELETE, reading
 from sparkonce.errors import ConcurrentDriver, DecisionLost, StoreUnreachable
-from sparkonce.exactly_once.driver import Driver
+from sparkonce.exactly_once.driver import Driver, Offsets
 from sparkonce.exactly_once.ledger import Ledger, from_record
 from sparkonce.exactly_once.retry import Patience
-from sparkonce.protocol import Advance, Applied, Manifest, Record, digest, no_progress
+from sparkonce.protocol import (
+    Advance,
+    Applied,
+    AuxiliaryRecord,
+    Manifest,
+    Record,
+    digest,
+    no_progress,
+)
 from sparkonce.store import Store
 
 
@@ -286,3 +294,46 @@ def _known(name: str, record: Record) -> Ledger:
             todo="restore the store, then restart the query",
         )
     return ledger
+
+
+# The offsets of the last two decided epochs, each in a record beside the ledger. Spark goes on from
+# those of the epoch before, so both may be needed; see `lost_offsets`.
+OFFSETS = "offsets/"
+
+
+def _offsets_name(sink: str, epoch: int) -> str:
+    # Two names in turns: that of epoch N - 2 is written over, and nothing has to be dropped.
+    return f"{OFFSETS}{digest(sink)}/{epoch % 2}"
+
+
+def offsets_record(driver: Driver) -> AuxiliaryRecord | None:
+    """What a decision writes of its offsets; None if they can't be read, or are too long."""
+    packed = driver.offsets.packed if driver.offsets else None
+    if packed is None:
+        return None
+    body = {"query": driver.query_id, "epoch": driver.epoch, "offsets": packed}
+    return AuxiliaryRecord(_offsets_name(driver.name, driver.epoch), json.dumps(body))
+
+
+def kept_offsets(store: Store, ledger: Ledger) -> dict[int, Offsets]:
+    """The offsets of the last decided epoch, and of the one before, as far as they are kept."""
+    found: dict[int, Offsets] = {}
+    decided = {
+        ledger.decision.epoch: ledger.decision.offsets,
+        ledger.decision.epoch - 1: ledger.decision.former_offsets,
+    }
+    for epoch, digest_of in decided.items():
+        name = _offsets_name(ledger.name, epoch)
+        record = store.read(name)
+        if record.revision:
+            with reading(name, DELETE):
+                offsets = Offsets.unpacked(json.loads(record.body)["offsets"])
+            # A store may write them ahead of the decision, and others that were never decided.
+            if offsets.digest == digest_of:
+                found[epoch] = offsets
+    return found
+
+
+def offsets_records(store: Store, sink: str) -> dict[str, Record]:
+    """What is kept of a sink, by name, whatever its epochs."""
+    return {name: store.read(name) for name in (_offsets_name(sink, 0), _offsets_name(sink, 1))}

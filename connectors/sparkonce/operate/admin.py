@@ -8,18 +8,18 @@ from functools import partial
 from typing import TypeAlias
 
 from sparkonce.errors import RecordDamaged, SparkonceError, StoreLostData
-from sparkonce.exactly_once import kept_offsets
+from sparkonce.exactly_once import registers
 from sparkonce.exactly_once.commit import leftovers
+from sparkonce.exactly_once.driver import Offsets
 from sparkonce.exactly_once.ledger import Ledger, from_record, kin_of
 from sparkonce.exactly_once.neighbours import finish_late
-from sparkonce.exactly_once.offsets import Offsets
 from sparkonce.exactly_once.ownership import Ownership
 from sparkonce.exactly_once.registers import CLAIM, Registers, holder_of
 from sparkonce.exactly_once.retry import Patience
 from sparkonce.protocol import Advance, Applied, Record, Staged, no_progress
 from sparkonce.store import Store
 
-BESIDE = CLAIM, kept_offsets.OFFSETS
+BESIDE = CLAIM, registers.OFFSETS
 """What begins the names of records that are no ledgers."""
 
 GRACE = 3600.0
@@ -230,7 +230,7 @@ class Admin:
 
     def offsets(self, ledger: Ledger | None) -> dict[int, Offsets]:
         """What is kept of the offsets of the last two decided epochs, by epoch."""
-        return {} if ledger is None else kept_offsets.kept(self.store, ledger)
+        return {} if ledger is None else registers.kept_offsets(self.store, ledger)
 
     def gc(self, sink: SinkStatus, grace: float) -> int:
         """Drop what no decision holds any more; the number of attempts dropped.
@@ -337,7 +337,7 @@ class Admin:
     def _beside(self, sink: str, claims: dict[str, Record]) -> dict[str, Record]:
         """What lies beside a ledger, as it is now: its own ones of the claims, and offsets."""
         own = {name: claim for name, claim in claims.items() if _holds(sink, name, claim)}
-        return own | kept_offsets.records(self.store, sink)
+        return own | registers.offsets_records(self.store, sink)
 
 
 def _of(staged: Staged) -> Computation:

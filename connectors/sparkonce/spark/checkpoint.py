@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkonce.errors import CheckpointUnreadable, UnsupportedQuery, error_text
-from sparkonce.exactly_once.offsets import Offsets
+from sparkonce.exactly_once.driver import Offsets
 from sparkonce.spark import storage
 from sparkonce.spark.storage import Settings, Unreadable
 

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from sparkonce.errors import SparkonceError
+from sparkonce.exactly_once.driver import LONGEST, Offsets
 from sparkonce.exactly_once.ledger import Ledger
-from sparkonce.exactly_once.offsets import LONGEST, Offsets
 from sparkonce.spark import checkpoint
 from sparkonce.spark.checkpoint import Checkpoint
 from sparkonce.spark.storage import Unreadable

@@ -10,9 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from sparkonce.exactly_once.commit import Committer
-from sparkonce.exactly_once.driver import Driver, Policy
+from sparkonce.exactly_once.driver import Driver, Offsets, Policy
 from sparkonce.exactly_once.ledger import Ledger, new_token, sink_name
-from sparkonce.exactly_once.offsets import Offsets
 from sparkonce.exactly_once.retry import Patience
 from sparkonce.exactly_once.staging import ChunkSize, stage
 from sparkonce.protocol import Chunk, Follows, Plan, Receipt, Task, attempt_of
