@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 from integration.support.epochs import MySqlQuery
-from integration.support.mysql_following import GTIDS, LOGGED
+from integration.support.mysql import GTIDS, LOGGED
 from integration.support.servers.cache import jar
 from integration.support.servers.mysql import (
     QUICK,
