@@ -321,7 +321,7 @@ EDGES: list[tuple[pa.DataType, list[Any]]] = [
     (pa.timestamp("us", "UTC"), [one.replace(tzinfo=timezone.utc) for one in NAIVE]),
     (pa.timestamp("us"), NAIVE),
 ]
-"""PlanDetail of each type that may be in a key, its edges among them."""
+"""Values of each type that may be in a key, its edges among them."""
 
 
 @pytest.mark.parametrize(("kind", "values"), EDGES, ids=str)
