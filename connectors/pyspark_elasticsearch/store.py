@@ -126,19 +126,19 @@ class ElasticsearchStore:
         """See `Store.prepare`."""
         return Delivery(self._means, manifest).prepare()
 
-    def publish(self, decision: Proposal, finish: Finish) -> None:  # noqa: ARG002
+    def publish(self, proposal: Proposal, finish: Finish) -> None:  # noqa: ARG002
         """See `Store.publish`. Elasticsearch has no transactions."""
         return
 
-    def decide(self, decision: Proposal) -> Record:
+    def decide(self, proposal: Proposal) -> Record:
         """See `Store.decide`. Elasticsearch has no transactions: it looks, then writes."""
-        manifest = decision.manifest
+        manifest = proposal.manifest
         gone = self.log.missing(places(manifest.sink, manifest.parts))
         if gone is None:
-            return self.records.decide(decision)
+            return self.records.decide(proposal)
         # Whoever was first may have dropped these chunks: then a race is lost, and no data.
         there = self.records.read(manifest.sink)
-        if there.stamp != decision.over:
+        if there.stamp != proposal.over:
             return there
         why = "someone dropped it, or the cluster lost what was staged"
         raise conflicts.missing(manifest, gone.attempt, gone.seq, why)

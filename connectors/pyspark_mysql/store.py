@@ -153,37 +153,37 @@ class MySqlStore:
         """See `Store.prepare`. Nothing is needed."""
         return manifest
 
-    def publish(self, decision: Proposal, finish: Finish) -> Record | None:
+    def publish(self, proposal: Proposal, finish: Finish) -> Record | None:
         """See `Store.publish`. The whole commit is one transaction: nobody sees the decision alone.
 
         Many chunks stay: to delete them may take longer than to write their rows.
         """
-        manifest = decision.manifest
+        manifest = proposal.manifest
         if not self.whole:
             return None
         with self._step(f"publishing epoch {manifest.epoch}"), self.session.transaction():
             held = self.records.read(manifest.sink, lock=True)
-            if not held.revision or held.stamp != decision.over:
+            if not held.revision or held.stamp != proposal.over:
                 return held
             finished = finish(self._delivery(manifest).whole())
             self.log.drop_few(manifest)
             # Last: who decides meanwhile, and dies, is to be found older than this.
-            self.records.decide(decision, finished, stays_open=False)
+            self.records.decide(proposal, finished, stays_open=False)
         return finished
 
-    def decide(self, decision: Proposal) -> Record:
+    def decide(self, proposal: Proposal) -> Record:
         """See `Store.decide`."""
-        manifest = decision.manifest
+        manifest = proposal.manifest
         with self._step(f"deciding epoch {manifest.epoch}"), self.session.transaction():
             held = self.records.read(manifest.sink, lock=True)
-            if not held.revision or held.stamp != decision.over:
+            if not held.revision or held.stamp != proposal.over:
                 return held
             # Not before the transaction: a failover may take back what was staged last.
             self.log.require_whole(manifest)
             # What is decided can't be given up: rows that no longer fit are refused now.
             self._delivery(manifest).require_target()
-            self.records.decide(decision, decision.record, stays_open=True)
-        return decision.record
+            self.records.decide(proposal, proposal.record, stays_open=True)
+        return proposal.record
 
     def apply(
         self,

@@ -113,7 +113,7 @@ class Store(Protocol):
     def prepare(self, manifest: Manifest) -> Manifest:
         """Add what applying needs: a fence, the index that a name stands for; often nothing."""
 
-    def publish(self, decision: Proposal, finish: Finish) -> Record | None:
+    def publish(self, proposal: Proposal, finish: Finish) -> Record | None:
         """Decide, apply and finish in one atomic step; None if that can't be done with this epoch.
 
         Nothing is done unless the stamp that is there is the one of the decision. Returns what is
@@ -124,7 +124,7 @@ class Store(Protocol):
             StagedDataMissing: a chunk is gone or has another size; nothing is done.
         """
 
-    def decide(self, decision: Proposal) -> Record:
+    def decide(self, proposal: Proposal) -> Record:
         """Write a decision as `swap` does, if each chunk of its manifest is there, whole.
 
         In one atomic step: a failover may take back what was staged last. A store without

@@ -120,8 +120,8 @@ def test_flood_stage_behind_a_decision_is_waited_for_and_then_named(
     shown: dict[str, Any] = {}
     query.sink.check()
 
-    def then_full(records: LedgerRecords, decision: Proposal) -> Record:
-        found, shown["manifest"] = decided(records, decision), decision.manifest
+    def then_full(records: LedgerRecords, proposal: Proposal) -> Record:
+        found, shown["manifest"] = decided(records, proposal), proposal.manifest
         counter_index.block(FLOODED, True)
         return found
 

@@ -44,7 +44,7 @@ def test_the_kit_is_green(fast: Path) -> None:
 @pytest.mark.slow
 def test_a_commit_in_the_middle_of_publish_is_found(fast: Path) -> None:
     """What the end of the page says."""
-    end = "            return self._swap(db, manifest.sink, finish(ALL_STORED), decision.over)"
+    end = "            return self._swap(db, manifest.sink, finish(ALL_STORED), proposal.over)"
     assert end in files()["pyspark_sqlite.py"]
     two = f'            db.execute("COMMIT")\n            db.execute("BEGIN")\n{end}'
     line = ("-k", "c01_a_crash_at_any_line")

@@ -80,10 +80,10 @@ class LedgerRecords:
         """The record, or ``Record()``."""
         return self._get(_record(name)).record
 
-    def decide(self, decision: Proposal) -> Record:
+    def decide(self, proposal: Proposal) -> Record:
         """Write a decision, and what is kept beside it."""
-        name, beside = decision.manifest.sink, decision.beside
-        return self.swap(name, decision.record, decision.over, beside=beside)
+        name, beside = proposal.manifest.sink, proposal.beside
+        return self.swap(name, proposal.record, proposal.over, beside=beside)
 
     def swap(
         self,

@@ -84,19 +84,19 @@ class LedgerRecords:
             *(new.token, new.token, decided, new.revision, new.stamp, new.token, new.body, name),
         )
 
-    def decide(self, decision: Proposal, new: Record, *, stays_open: bool) -> None:
+    def decide(self, proposal: Proposal, new: Record, *, stays_open: bool) -> None:
         """Write a decision into its locked record, `new`, and what is kept beside it.
 
         `stays_open` says that rows are applied after the transaction.
         """
         # Written over whatever is there: the locked row orders the writes of what is beside it.
-        if decision.beside is not None:
+        if proposal.beside is not None:
             self.session.run(
                 f"REPLACE INTO {self.table} (name, revision, stamp, token, body)"
                 " VALUES (%s, 1, %s, '', %s)",
-                *(decision.beside.name, decision.record.stamp, decision.beside.body),
+                *(proposal.beside.name, proposal.record.stamp, proposal.beside.body),
             )
-        self.update(decision.manifest.sink, new, self._number(stays_open=stays_open))
+        self.update(proposal.manifest.sink, new, self._number(stays_open=stays_open))
 
     def delete(self, name: str) -> None:
         """Take a locked record away."""

@@ -43,10 +43,10 @@ def _rows(store: MemoryStore, manifest: Manifest) -> list[str]:
 class MarksOutside(MemoryStore):
     """Publish commits the rows, and then the ledger."""
 
-    def publish(self, decision: Proposal, finish: Finish) -> Record | None:
-        manifest = decision.manifest
+    def publish(self, proposal: Proposal, finish: Finish) -> Record | None:
+        manifest = proposal.manifest
         now = self.link("read", lambda: self._read(manifest.sink))
-        if now.stamp != decision.over:
+        if now.stamp != proposal.over:
             return now
         self.link("rows", lambda: self._take(_rows(self, manifest)))
         time.sleep(PAUSE)
@@ -59,9 +59,9 @@ class MarksOutside(MemoryStore):
 class MarksFirst(MemoryStore):
     """Publish writes the ledger, and then the rows, which may be refused."""
 
-    def _publish(self, decision: Proposal, finished: Record) -> Record:
-        manifest = decision.manifest
-        if self._read(manifest.sink).stamp == decision.over:
+    def _publish(self, proposal: Proposal, finished: Record) -> Record:
+        manifest = proposal.manifest
+        if self._read(manifest.sink).stamp == proposal.over:
             self.records[manifest.sink] = finished
             self._take(_rows(self, manifest))
         return self._read(manifest.sink)
@@ -71,38 +71,38 @@ class MarksFirst(MemoryStore):
 class PublishesWhatIsLeft(MemoryStore):
     """Publish takes what is left of chunks that were dropped after they were prepared."""
 
-    def _publish(self, decision: Proposal, finished: Record) -> Record:
-        manifest = decision.manifest
+    def _publish(self, proposal: Proposal, finished: Record) -> Record:
+        manifest = proposal.manifest
         left = [part for part in manifest.parts if (manifest.sink, part.attempt) in self.log]
         whole = replace(manifest, parts=tuple(left))
-        return super()._publish(decision._replace(manifest=whole), finished)
+        return super()._publish(proposal._replace(manifest=whole), finished)
 
 
 @plant("None for a stale decision", "S07", WHOLE)
 class SaysNoneForStale(MemoryStore):
     """Publish does not tell what is there, so the commit goes on with other steps."""
 
-    def publish(self, decision: Proposal, finish: Finish) -> Record | None:
-        if self.read(decision.manifest.sink).stamp != decision.over:
+    def publish(self, proposal: Proposal, finish: Finish) -> Record | None:
+        if self.read(proposal.manifest.sink).stamp != proposal.over:
             return None
-        return super().publish(decision, finish)
+        return super().publish(proposal, finish)
 
 
 @plant("a page of chunks is published", "S08", WHOLE)
 class PublishesAPage(MemoryStore):
     """The query for the chunks of an epoch has a limit."""
 
-    def _publish(self, decision: Proposal, finished: Record) -> Record:
-        page = replace(decision.manifest, parts=decision.manifest.parts[:PAGE])
-        return super()._publish(decision._replace(manifest=page), finished)
+    def _publish(self, proposal: Proposal, finished: Record) -> Record:
+        page = replace(proposal.manifest, parts=proposal.manifest.parts[:PAGE])
+        return super()._publish(proposal._replace(manifest=page), finished)
 
 
 @plant("partitions ordered as text", "S08", WHOLE, CHUNKS)
 class OrdersAsText(MemoryStore):
     """Partition 10 takes effect before partition 2."""
 
-    def publish(self, decision: Proposal, finish: Finish) -> Record | None:
-        ordered = decision._replace(manifest=_as_text(decision.manifest))
+    def publish(self, proposal: Proposal, finish: Finish) -> Record | None:
+        ordered = proposal._replace(manifest=_as_text(proposal.manifest))
         return super().publish(ordered, finish)
 
     def apply(self, manifest: Manifest, *rest: Any) -> Applied:

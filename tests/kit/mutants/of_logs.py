@@ -96,13 +96,13 @@ class KeepsEmptyRecords(MemoryStore):
 class KeepsBesideFirst(MemoryStore):
     """What is kept beside a decision is written first, whatever becomes of that."""
 
-    def decide(self, decision: Proposal) -> Record:
-        self._keep(decision)
-        return super().decide(decision)
+    def decide(self, proposal: Proposal) -> Record:
+        self._keep(proposal)
+        return super().decide(proposal)
 
-    def publish(self, decision: Proposal, finish: Finish) -> Record | None:
-        self._keep(decision)
-        return super().publish(decision, finish)
+    def publish(self, proposal: Proposal, finish: Finish) -> Record | None:
+        self._keep(proposal)
+        return super().publish(proposal, finish)
 
 
 @plant("nothing beside", "S20", WHOLE, CHUNKS)
@@ -198,21 +198,21 @@ class LooksThenDecides(MemoryStore):
         self.link("look", lambda: self._require_whole(manifest))
         return manifest
 
-    def decide(self, decision: Proposal) -> Record:
-        return self.swap(decision.manifest.sink, decision.record, decision.over)
+    def decide(self, proposal: Proposal) -> Record:
+        return self.swap(proposal.manifest.sink, proposal.record, proposal.over)
 
 
 @plant("chunks that a rival has cleaned away reported as lost", "C04", WHOLE, CHUNKS)
 class LooksBeforeItCompares(MemoryStore):
     """A driver that was overtaken says that the server lost what it had staged."""
 
-    def _decide(self, decision: Proposal) -> Record:
-        self._require_whole(decision.manifest)
-        return super()._decide(decision)
+    def _decide(self, proposal: Proposal) -> Record:
+        self._require_whole(proposal.manifest)
+        return super()._decide(proposal)
 
-    def _publish(self, decision: Proposal, finished: Record) -> Record:
-        self._require_whole(decision.manifest)
-        return super()._publish(decision, finished)
+    def _publish(self, proposal: Proposal, finished: Record) -> Record:
+        self._require_whole(proposal.manifest)
+        return super()._publish(proposal, finished)
 
 
 @plant("dropped over any record", "S18", WHOLE, CHUNKS)

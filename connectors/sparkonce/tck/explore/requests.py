@@ -179,15 +179,15 @@ class Client:
         self._about = {"sink": manifest.sink, "manifest": manifest}
         return self._store.prepare(manifest)
 
-    def publish(self, decision: Proposal, finish: Finish) -> Record | None:
+    def publish(self, proposal: Proposal, finish: Finish) -> Record | None:
         """See `Store.publish`."""
-        self._about = _about(decision)
-        return self._store.publish(decision, finish)
+        self._about = _about(proposal)
+        return self._store.publish(proposal, finish)
 
-    def decide(self, decision: Proposal) -> Record:
+    def decide(self, proposal: Proposal) -> Record:
         """See `Store.decide`."""
-        self._about = _about(decision)
-        return self._store.decide(decision)
+        self._about = _about(proposal)
+        return self._store.decide(proposal)
 
     def apply(
         self, manifest: Manifest, advance: Advance = no_progress, since: float | None = None
@@ -210,10 +210,10 @@ class Client:
         self._store.discard(sink, attempts, over, parts)
 
 
-def _about(decision: Proposal) -> dict[str, Any]:
+def _about(proposal: Proposal) -> dict[str, Any]:
     return {
-        "sink": decision.manifest.sink,
-        "new": decision.record,
-        "over": decision.over,
-        "manifest": decision.manifest,
+        "sink": proposal.manifest.sink,
+        "new": proposal.record,
+        "over": proposal.over,
+        "manifest": proposal.manifest,
     }

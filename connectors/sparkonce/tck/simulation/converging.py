@@ -95,18 +95,18 @@ class ConvergingStore(MemoryStore):
         fence = self._ask("fence", lambda: next(self._fences))
         return replace(manifest, notes={"fence": fence})
 
-    def decide(self, decision: Proposal) -> Record:
+    def decide(self, proposal: Proposal) -> Record:
         """See `Store.decide`. It looks, then writes."""
-        manifest = decision.manifest
+        manifest = proposal.manifest
         with self._between(manifest.sink):
             try:
                 self._ask("look", lambda: self._require_whole(manifest))
             except StagedDataMissing:
                 there = self.read(manifest.sink)
-                if there.stamp == decision.over:
+                if there.stamp == proposal.over:
                     raise
                 return there
-            return self._ask("decide", lambda: self._written(decision))
+            return self._ask("decide", lambda: self._written(proposal))
 
     def discard(
         self,
@@ -156,10 +156,10 @@ class ConvergingStore(MemoryStore):
                 continue
         return self.link(name, request)
 
-    def _written(self, decision: Proposal) -> Record:
-        if self._read(decision.manifest.sink).stamp == decision.over:
-            self._keep(decision)
-        return self._swap(decision.manifest.sink, decision.record, decision.over)
+    def _written(self, proposal: Proposal) -> Record:
+        if self._read(proposal.manifest.sink).stamp == proposal.over:
+            self._keep(proposal)
+        return self._swap(proposal.manifest.sink, proposal.record, proposal.over)
 
     def _payload(self, manifest: Manifest, attempt: str, seq: int) -> bytes | None:
         """A chunk; None if its epoch was finished by somebody else."""

@@ -138,15 +138,15 @@ class MemoryStore:
         """See `Store.prepare`. Nothing is needed."""
         return manifest
 
-    def publish(self, decision: Proposal, finish: Finish) -> Record | None:
+    def publish(self, proposal: Proposal, finish: Finish) -> Record | None:
         """See `Store.publish`."""
         if not self.whole_epochs:
             return None
-        return self.link("publish", lambda: self._publish(decision, finish(ALL_STORED)))
+        return self.link("publish", lambda: self._publish(proposal, finish(ALL_STORED)))
 
-    def decide(self, decision: Proposal) -> Record:
+    def decide(self, proposal: Proposal) -> Record:
         """See `Store.decide`."""
-        return self.link("decide", lambda: self._decide(decision))
+        return self.link("decide", lambda: self._decide(proposal))
 
     def apply(
         self,
@@ -198,10 +198,10 @@ class MemoryStore:
         kin, own = f"@{name.rpartition('@')[2]}", self.order.get(name, 0)
         return [one for one, at in self.order.items() if at > own and one.endswith(kin)]
 
-    def _keep(self, decision: Proposal) -> None:
-        if decision.beside is not None:
-            name, body = decision.beside
-            self.records[name] = Record(1, decision.record.stamp, "", body)
+    def _keep(self, proposal: Proposal) -> None:
+        if proposal.beside is not None:
+            name, body = proposal.beside
+            self.records[name] = Record(1, proposal.record.stamp, "", body)
 
     def _stage(self, chunk: Chunk) -> None:
         attempt = self.log.setdefault((chunk.task.sink, chunk.task.attempt), {})
@@ -211,12 +211,12 @@ class MemoryStore:
         attempts = [list(chunks.values()) for (name, _), chunks in self.log.items() if name == sink]
         return [_describe(chunks) for chunks in attempts]
 
-    def _decide(self, decision: Proposal) -> Record:
-        manifest = decision.manifest
-        if self._read(manifest.sink).stamp == decision.over:
+    def _decide(self, proposal: Proposal) -> Record:
+        manifest = proposal.manifest
+        if self._read(manifest.sink).stamp == proposal.over:
             self._require_whole(manifest)
-            self._keep(decision)
-        return self._swap(manifest.sink, decision.record, decision.over)
+            self._keep(proposal)
+        return self._swap(manifest.sink, proposal.record, proposal.over)
 
     def _require_whole(self, manifest: Manifest) -> None:
         for part, seq in manifest.chunks:
@@ -224,16 +224,16 @@ class MemoryStore:
             if found is None or len(found[0].payload) != part.sizes[seq]:
                 raise StagedDataMissing(f"Chunk {seq} of attempt {part.attempt} is not whole")
 
-    def _publish(self, decision: Proposal, finished: Record) -> Record:
-        manifest = decision.manifest
-        if self._read(manifest.sink).stamp != decision.over:
+    def _publish(self, proposal: Proposal, finished: Record) -> Record:
+        manifest = proposal.manifest
+        if self._read(manifest.sink).stamp != proposal.over:
             return self._read(manifest.sink)
         self._require_whole(manifest)
         chunks = [self.log[manifest.sink, part.attempt][seq] for part, seq in manifest.chunks]
         self._take([row for chunk, _ in chunks for row in json.loads(chunk.payload)])
-        self._write(manifest.sink, decision.record)
+        self._write(manifest.sink, proposal.record)
         self._write(manifest.sink, finished)
-        self._keep(decision)
+        self._keep(proposal)
         return finished
 
     def _apply(self, manifest: Manifest, ordinal: int, attempt: str, seq: int) -> bool:

@@ -57,8 +57,8 @@ def _require_beside(world: Subject, step: Step) -> None:
     require(world.observer.read(name) == Record(), "what was kept can't be taken away")
 
 
-def _publish(store: Store, good: Ready, decision: Proposal) -> Record:
-    there = store.publish(decision, good.finish)
+def _publish(store: Store, good: Ready, proposal: Proposal) -> Record:
+    there = store.publish(proposal, good.finish)
     if there is None:
         raise SkipTest(NEVER)
     return there
