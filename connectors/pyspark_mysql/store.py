@@ -17,10 +17,11 @@ from pyspark_mysql.journal.records import LedgerRecords
 from pyspark_mysql.journal.tables import OwnTables, require_transactions
 from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.connection import LiveConnection
-from pyspark_mysql.server.failures import FailureKind, failure_of, translated
+from pyspark_mysql.server.failures import failure_of, translated
 from pyspark_mysql.write import preflight
 from pyspark_mysql.write.delivery import Delivery, hold
 from pyspark_mysql.write.plan import TableRows
+from sparkonce.failures import FailureKind
 from sparkonce.health import Finding
 from sparkonce.protocol import (
     Advance,

@@ -17,19 +17,14 @@ from pyspark_elasticsearch.journal.indices import OwnIndices
 from pyspark_elasticsearch.journal.log import ChunkPlace, StagingLog
 from pyspark_elasticsearch.journal.records import LedgerRecords
 from pyspark_elasticsearch.server.client import Cluster
-from pyspark_elasticsearch.server.failures import (
-    BY_STATUS,
-    BY_TYPE,
-    FailureKind,
-    classify,
-    of_answer,
-)
+from pyspark_elasticsearch.server.failures import BY_STATUS, BY_TYPE, classify, of_answer
 from pyspark_elasticsearch.target import aliases
 from pyspark_elasticsearch.target import lookup as targets
 from pyspark_elasticsearch.target.placement import StreamResender
 from pyspark_elasticsearch.write import preflight
 from sparkonce import connections, options
 from sparkonce.errors import RecordDamaged, StoreError, StoreRefused, StoreUnreachable
+from sparkonce.failures import FailureKind
 
 STATUSES = sorted({*BY_STATUS, 400, 406, 418, 500, 501})
 

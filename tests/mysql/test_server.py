@@ -13,17 +13,11 @@ from pymysql.constants import CR, ER
 
 from pyspark_mysql.connector import MySqlConnector
 from pyspark_mysql.health import examine
-from pyspark_mysql.server.failures import (
-    FAILURES,
-    OF_CLIENT,
-    FailureKind,
-    failure_of,
-    translate,
-    translated,
-)
+from pyspark_mysql.server.failures import FAILURES, OF_CLIENT, failure_of, translate, translated
 from pyspark_mysql.server.settings import supported
 from sparkonce import connections, options
 from sparkonce.errors import StoreError, StoreRefused, StoreUnreachable
+from sparkonce.failures import FailureKind
 from sparkonce.health import Level
 
 NAMED = {value for names in (ER, CR) for value in vars(names).values() if isinstance(value, int)}

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple, TypeVar
 from pyspark_elasticsearch.journal import indices
 from pyspark_elasticsearch.server import bulk, reads
 from pyspark_elasticsearch.server.client import Cluster, path
-from pyspark_elasticsearch.server.failures import FailureKind, classify, of_answer
+from pyspark_elasticsearch.server.failures import classify, of_answer
 from sparkonce.codec import require_kinds
+from sparkonce.failures import FailureKind
 from sparkonce.letterbox import LetterKind, StoredLetter, kinds, moment, readable
 from sparkonce.values.letters import Letter
 

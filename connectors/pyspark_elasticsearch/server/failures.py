@@ -2,44 +2,16 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import elasticsearch
 
 from sparkonce.errors import StoreError, StoreRefused, StoreUnreachable
-
-GOES_ON = "then restart the query; it goes on where it stopped"
-AGAIN = "check option url and the cluster; what is started again loses and doubles nothing"
-
-
-class FailureKind(enum.Enum):
-    """What an answer asks for."""
-
-    LOST = "no answer, or none that says what became of the request"
-    PASSING = "nothing was done; the same may work in a moment"
-    CONFLICT = "the document has a version that is as high"
-    LATE = "the document's guard has a higher fence"
-    ROW = "this document can't be stored"
-    INDEX = "the index takes no writes, and others may"
-    TOO_LARGE = "the request is larger than the server takes"
-    REFUSED = "someone must change something"
-
-
-class KnownFailure(NamedTuple):
-    """What is known of an answer."""
-
-    kind: FailureKind
-    why: str
-    todo: str = AGAIN
-
-
-def _refused(why: str, todo: str, kind: FailureKind = FailureKind.REFUSED) -> KnownFailure:
-    return KnownFailure(kind, why, f"{todo}, {GOES_ON}")
+from sparkonce.failures import AGAIN, RESTART, FailureKind, KnownFailure, refused
 
 
 def _row(why: str, mend: str = "mend the mapping") -> KnownFailure:
@@ -47,7 +19,7 @@ def _row(why: str, mend: str = "mend the mapping") -> KnownFailure:
     return KnownFailure(FailureKind.ROW, why, todo)
 
 
-_index = partial(_refused, kind=FailureKind.INDEX)
+_index = partial(refused, kind=FailureKind.INDEX)
 _passing = partial(KnownFailure, FailureKind.PASSING)
 _lost = partial(KnownFailure, FailureKind.LOST)
 _BUSY = _passing("the cluster has more to do than it can")
@@ -56,16 +28,16 @@ _NOT_THERE = "the index is not there (any more)", "create or restore it"
 
 BY_TYPE = {
     "index_not_found_exception": _index(*_NOT_THERE),
-    "resource_not_found_exception": _refused(
+    "resource_not_found_exception": refused(
         "something that an ingest pipeline names is not there (any more), such as a stored script",
         "create what the answer names",
     ),
     "index_closed_exception": _index("the index is closed", "open it (POST <index>/_open)"),
     "invalid_index_name_exception": _index("that is no name of an index", "mend option index"),
-    "cluster_block_exception": _refused(
+    "cluster_block_exception": refused(
         "the index or the cluster is read-only", "remove the block (index.blocks.*)"
     ),
-    "security_exception": _refused(
+    "security_exception": refused(
         "the user or the API key lacks a right", "grant it as docs/permissions.md lists"
     ),
     "version_conflict_engine_exception": KnownFailure(
@@ -91,25 +63,25 @@ BY_TYPE = {
     "action_request_validation_exception": _row("the document's id or size is refused"),
     "ingest_processor_exception": _row("the ingest pipeline failed on it"),
     "fail_processor_exception": _row("the ingest pipeline refused it"),
-    "failure_store_used": _refused(
+    "failure_store_used": refused(
         "it would hold the row once more at each try, and this connector would know of none",
         'turn it off (PUT _data_stream/<name>/_options {"failure_store": {"enabled": false}}) and'
         " mend the mapping, or set option onBadRow=deadLetter",
     ),
-    "media_type_header_exception": _refused(
+    "media_type_header_exception": refused(
         "this release of the client does not speak to this release of the server",
         "pip install 'elasticsearch>=8.15,<9' on the driver and every executor",
     ),
 }
 
 BY_STATUS = {
-    401: _refused(
+    401: refused(
         "the cluster does not take these credentials",
         "check options user, password, passwordFile and apiKey, or the URL",
     ),
     403: BY_TYPE["security_exception"],
-    404: _refused(*_NOT_THERE),
-    409: _refused("the cluster sees a conflict, and not one of versions", "look it up"),
+    404: refused(*_NOT_THERE),
+    409: refused("the cluster sees a conflict, and not one of versions", "look it up"),
     413: KnownFailure(
         FailureKind.TOO_LARGE,
         "a single document is larger than http.max_content_length of the server, or of a proxy",
@@ -122,13 +94,13 @@ BY_STATUS = {
 }
 
 _CONDITIONS = {
-    "no enrich index exists": _refused(
+    "no enrich index exists": refused(
         "an enrich policy of the ingest pipeline was not executed", "execute it"
     ),
-    "no write index is defined": _refused(
+    "no write index is defined": refused(
         "the name is an alias of several indices", "set is_write_index on one of them"
     ),
-    "Number of documents in ": _refused(
+    "Number of documents in ": refused(
         "the index's shard has as many documents as one can have",
         "take an index with more shards, or names from the rows' dates",
     ),
@@ -138,15 +110,15 @@ _CONDITIONS = {
 NOT_CALLED = "Pipeline processor configured for non-existent pipeline ["
 """What an illegal state says, which has the status of a failure inside the server."""
 
-NO_PIPELINE = _refused("the ingest pipeline is not there (any more)", "create it")
+NO_PIPELINE = refused("the ingest pipeline is not there (any more)", "create it")
 TOO_MANY_SCRIPTS = _passing(
     "the cluster compiles no more scripts for now (script.max_compilations_rate)"
 )
-NO_SCRIPTS = _refused(
+NO_SCRIPTS = refused(
     "the cluster does not run the script that guards each document",
     "allow it (script.allowed_types with inline, script.allowed_contexts with update)",
 )
-OTHER = _refused("the cluster gave this answer to the connector", "look it up")
+OTHER = refused("the cluster gave this answer to the connector", "look it up")
 OF_SERVER = _lost("the server failed inside", "look into its log")
 FLOOD = _passing(
     "a node's disk is nearly full (flood stage), and the index takes no writes",
@@ -221,7 +193,7 @@ def classify_read(status: int, error: Any) -> KnownFailure:
         why, todo = "a block of the index forbids to read it", "remove it (index.blocks.read)"
         return KnownFailure(FailureKind.REFUSED, why, todo)
     kind, why, todo = classify(status, error)
-    return KnownFailure(kind, why, todo.replace(GOES_ON, "then start it again"))
+    return KnownFailure(kind, why, todo.replace(RESTART, "then start it again"))
 
 
 def _of_illegal(error: Mapping[str, Any]) -> KnownFailure:
@@ -261,7 +233,7 @@ def advice(status: int, error: Any) -> tuple[str, str]:
         )
     kind, why, todo = classify(status, error)
     if kind is FailureKind.INDEX:
-        mended = todo.removesuffix(f", {GOES_ON}")
+        mended = todo.removesuffix(f", {RESTART}")
         return why, f"{mended}, or set option onBadRow=deadLetter, which puts its rows aside"
     return why, todo
 
@@ -299,7 +271,7 @@ def _translated(error: Exception, doing: str, classify: Classify) -> StoreError:
         return StoreRefused(
             f"TLS to the cluster failed while {doing}: {error.message}",
             why="its certificate is not trusted, or it speaks no TLS",
-            todo=f"set option tlsCaFile, or mend option url, {GOES_ON}",
+            todo=f"set option tlsCaFile, or mend option url, {RESTART}",
         )
     words = getattr(error, "message", str(error))
     why, todo = (
@@ -315,8 +287,4 @@ def _translated(error: Exception, doing: str, classify: Classify) -> StoreError:
 
 def of_answer(status: int, error: Any, doing: str, classify: Classify = classify) -> StoreError:
     """Our error for an answer that says no."""
-    kind, why, todo = classify(status, error)
-    passes = kind in (FailureKind.LOST, FailureKind.PASSING)
-    made = StoreUnreachable if passes else StoreRefused
-    how = "failed" if passes else "refused"
-    return made(f"Elasticsearch {how} while {doing}: {status} {message(error)}", why, todo)
+    return classify(status, error).error("Elasticsearch", doing, f"{status} {message(error)}")

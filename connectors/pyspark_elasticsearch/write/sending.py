@@ -12,12 +12,13 @@ from pyspark_elasticsearch.journal.records import Destination, LedgerRecords
 from pyspark_elasticsearch.server import bulk, failures
 from pyspark_elasticsearch.server.bulk import Operation, numbered
 from pyspark_elasticsearch.server.client import Cluster, path
-from pyspark_elasticsearch.server.failures import FailureKind, classify, message, of_answer
+from pyspark_elasticsearch.server.failures import classify, message, of_answer
 from pyspark_elasticsearch.target.placement import PlacementCheck, StreamResender
 from pyspark_elasticsearch.write.documents import Documents, RowGuard
 from sparkonce.delivery import DecisionOver
 from sparkonce.errors import StoreRefused, StoreUnsafe
 from sparkonce.exactly_once.retry import Patience
+from sparkonce.failures import RESTART, FailureKind
 from sparkonce.protocol import Manifest
 
 log = logging.getLogger("sparkonce")
@@ -243,7 +244,7 @@ class Sender:
             f" while {self._doing}, and the ledger knows of none: {message(item.error)}",
             failures.LATE.why,
             f"{failures.LATE.todo}, take the later guards off (docs/elasticsearch.md,"
-            f' "The guard"), {failures.GOES_ON}',
+            f' "The guard"), {RESTART}',
         )
 
     def _still_busy(self, busy: list[RefusedDocument]) -> StoreRefused:

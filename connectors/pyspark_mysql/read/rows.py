@@ -17,8 +17,9 @@ from pymysql.constants import COMMAND
 
 from pyspark_mysql.read.columns import WireForm
 from pyspark_mysql.server.client import MySqlSession
-from pyspark_mysql.server.failures import FailureKind, failure_of, is_late, too_slow
+from pyspark_mysql.server.failures import failure_of, is_late, too_slow
 from sparkonce.errors import ValueUnreadable
+from sparkonce.failures import FailureKind
 from sparkonce.values.spark_types import spark_type
 
 BLOCK = 4 * 1024 * 1024

@@ -16,10 +16,11 @@ from pymysql.protocol import FieldDescriptorPacket, MysqlPacket
 
 from pyspark_mysql.server import address, settings
 from pyspark_mysql.server.address import Address
-from pyspark_mysql.server.failures import DEMOTED, FailureKind, failure_of, number
+from pyspark_mysql.server.failures import DEMOTED, failure_of, number
 from sparkonce import connections
 from sparkonce.connections import FILES, IDLE, used
 from sparkonce.errors import OptionError, StoreRefused
+from sparkonce.failures import FailureKind
 from sparkonce.options import password
 
 ACCESS_OPTIONS = ("password", "passwordFile", "tlsMode", *FILES)

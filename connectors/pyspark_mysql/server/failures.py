@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import NamedTuple
 
 import pymysql
 
-from sparkonce.errors import StoreError, StoreRefused, StoreUnreachable
-
-
-class FailureKind(enum.Enum):
-    """What an error asks for."""
-
-    LOST = "the connection is gone: the outcome may be unknown"
-    PASSING = "nothing was done; the same may work in a moment"
-    ROW = "a row can't be stored"
-    REFUSED = "someone must change something"
-
-
-class KnownFailure(NamedTuple):
-    """What is known of an error number."""
-
-    kind: FailureKind
-    why: str
-    todo: str
-
+from sparkonce.errors import StoreError, StoreRefused
+from sparkonce.failures import AGAIN, RESTART, FailureKind, KnownFailure, refused
 
 _Table = Mapping[tuple[int, ...], str | tuple[str, str]]
 """By numbers, why an error came, and what to do where that is not the usual."""
 
-AGAIN = "check option url and the server; what is started again loses and doubles nothing"
-MENDED = "then restart the query; it goes on where it stopped"
 MEND_ROW = "mend the row before the sink, or let the column take it"
 GRANT = "grant it as docs/permissions.md lists"
 _LOCK = "another session locked the same rows; all of the transaction was rolled back"
@@ -149,12 +128,17 @@ _REFUSED: _Table = {
 def _failure(kind: FailureKind, said: str | tuple[str, str]) -> KnownFailure:
     usual = MEND_ROW if kind is FailureKind.ROW else AGAIN
     why, todo = (said, usual) if isinstance(said, str) else said
-    return KnownFailure(kind, why, f"{todo}, {MENDED}" if kind is FailureKind.REFUSED else todo)
+    return refused(why, todo) if kind is FailureKind.REFUSED else KnownFailure(kind, why, todo)
 
 
 FAILURES = {
     number: _failure(kind, said)
-    for kind, table in zip(FailureKind, (_LOST, _PASSING, _ROW, _REFUSED), strict=True)
+    for kind, table in (
+        (FailureKind.LOST, _LOST),
+        (FailureKind.PASSING, _PASSING),
+        (FailureKind.ROW, _ROW),
+        (FailureKind.REFUSED, _REFUSED),
+    )
     for numbers, said in table.items()
     for number in numbers
 }
@@ -211,7 +195,7 @@ def translated_read(doing: str) -> Iterator[None]:
         found, known = translate(error, doing), failure_of(error)
         if not isinstance(found, StoreRefused):
             raise found from None
-        why, todo = found.why, found.todo.removesuffix(f", {MENDED}")
+        why, todo = found.why, found.todo.removesuffix(f", {RESTART}")
         if known in (OTHER, ALTERED) or known.kind is FailureKind.ROW:
             why = "the server can't read what options dbtable, query and columns say"
             todo = "mend them as its answer says, or the table"
@@ -222,10 +206,8 @@ def translate(error: pymysql.MySQLError, doing: str) -> StoreError:
     """Our error for one of pymysql's."""
     found = failure_of(error)
     # Where a row was sent, it was looked for: this statement has none, it makes a table perhaps.
-    kind, *words = OTHER if found.kind is FailureKind.ROW else found
-    if kind in (FailureKind.LOST, FailureKind.PASSING):
-        return StoreUnreachable(f"MySQL failed while {doing}: {message(error)}", *words)
-    return StoreRefused(f"MySQL refused while {doing}: {message(error)}", *words)
+    known = OTHER if found.kind is FailureKind.ROW else found
+    return known.error("MySQL", doing, message(error))
 
 
 def too_slow(timeout: float) -> StoreRefused:

@@ -14,7 +14,7 @@ from pyspark_mysql.journal.log import ChunkError, StagingLog, lost, missing
 from pyspark_mysql.journal.records import LedgerRecords, Progress
 from pyspark_mysql.journal.tables import OwnTables
 from pyspark_mysql.server.client import MySqlSession
-from pyspark_mysql.server.failures import FailureKind, failure_of, message
+from pyspark_mysql.server.failures import failure_of, message
 from pyspark_mysql.server.literals import identifier
 from pyspark_mysql.target.lookup import Target, definitions
 from pyspark_mysql.write import chunks, preflight
@@ -28,6 +28,7 @@ from sparkonce.codec import FORGET, reading
 from sparkonce.delivery import DecisionOver, EpochDelivery, in_order
 from sparkonce.errors import BadRow, StoreRefused, StoreUnreachable
 from sparkonce.exactly_once.bad_rows import NONE, TooManyBadRows
+from sparkonce.failures import FailureKind
 from sparkonce.protocol import Applied, Manifest, Part
 from sparkonce.values.letters import Letter
 

@@ -12,7 +12,7 @@ from typing import Protocol
 import pymysql
 
 from pyspark_mysql.server.client import MySqlSession
-from pyspark_mysql.server.failures import FailureKind, failure_of, number
+from pyspark_mysql.server.failures import failure_of, number
 from pyspark_mysql.server.literals import HEX_TEXT, identifier
 from pyspark_mysql.target.columns import TableColumn, named, unfilled
 from pyspark_mysql.write.chunks import EncodedRows
@@ -20,6 +20,7 @@ from pyspark_mysql.write.plan import TableRows
 from pyspark_mysql.write.refusals import Refusals, RefusedRow, sent_in_halves
 from pyspark_mysql.write.statements import Frame
 from sparkonce.change import Append
+from sparkonce.failures import FailureKind
 
 ROOM = 1024
 """Bytes of a packet that are left for its header."""

@@ -14,9 +14,7 @@ from pyspark_mysql.journal.tables import NO_SUCH_TABLE, is_there, require_transa
 from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.failures import (
     GRANT,
-    MENDED,
     OTHER,
-    FailureKind,
     failure_of,
     message,
     number,
@@ -43,6 +41,7 @@ from pyspark_mysql.write.statements import probes
 from sparkonce import codec
 from sparkonce.change import Names
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
+from sparkonce.failures import RESTART, FailureKind
 from sparkonce.option_values import suggestion
 from sparkonce.protocol import Plan, digest
 
@@ -240,7 +239,7 @@ def require_still_fit(session: MySqlSession, detail: TableRows, held: Sequence[N
         raise StoreRefused(
             error.what,
             why=f"the table was dropped, renamed or altered since it was checked; {error.why}",
-            todo=f"{error.todo}, {MENDED}",
+            todo=f"{error.todo}, {RESTART}",
         ) from None
     require_kept(detail, target.columns)
     return target

@@ -12,8 +12,9 @@ import redis
 
 from pyspark_redis.journal import scripts
 from pyspark_redis.journal.journal import text
-from pyspark_redis.server.failures import GOES_ON, other_type
+from pyspark_redis.server.failures import other_type
 from pyspark_redis.server.session import RedisSession
+from sparkonce.failures import RESTART
 from sparkonce.letterbox import LetterKind, StoredLetter, base64_columns, kinds, moment, readable
 from sparkonce.protocol import Manifest
 
@@ -39,7 +40,7 @@ class DeadLetters:
         except redis.ResponseError as error:
             if "WRONGTYPE" not in str(error):
                 raise
-            todo = f"give option deadLetter another name, or move that key away, {GOES_ON}"
+            todo = f"give option deadLetter another name, or move that key away, {RESTART}"
             raise other_type(self.key, "stream of dead letters", todo) from None
 
     def write(

@@ -11,8 +11,7 @@ import redis
 from redis import exceptions
 
 from sparkonce.errors import StoreError, StoreRefused, StoreUnreachable
-
-GOES_ON = "then restart the query; it goes on where it stopped"
+from sparkonce.failures import AGAIN, RESTART
 
 
 class ServerRefusal(NamedTuple):
@@ -29,18 +28,18 @@ PASSWORD = ServerRefusal(
 )
 
 ACL = ServerRefusal(
-    "the user's ACL does not allow it", f"grant it as docs/permissions.md lists, {GOES_ON}"
+    "the user's ACL does not allow it", f"grant it as docs/permissions.md lists, {RESTART}"
 )
 
 OVERFLOW = ServerRefusal(
     "the sum leaves the 64-bit range of Redis's integers, or that of a double",
-    f"set that field to a smaller number, {GOES_ON}",
+    f"set that field to a smaller number, {RESTART}",
     of_row=True,
 )
 
 INFINITE = ServerRefusal(
     "the field holds an infinity, or the sum leaves the range of a double",
-    f"set that field to a smaller number, {GOES_ON}",
+    f"set that field to a smaller number, {RESTART}",
     of_row=True,
 )
 
@@ -50,12 +49,12 @@ REFUSALS = {
     "unordered:": ServerRefusal(
         "rows are compared with it as option sequenceColumn says",
         "set that field to a value as the sink writes it for the column's type (docs/redis.md) or"
-        f" delete it, {GOES_ON}",
+        f" delete it, {RESTART}",
         of_row=True,
     ),
     "damaged:": ServerRefusal(
         "it is a record of sparkonce's own, and something else has written it",
-        f"set that field to a whole number above all others in that hash (HGETALL), {GOES_ON}",
+        f"set that field to a whole number above all others in that hash (HGETALL), {RESTART}",
     ),
     "NOAUTH": PASSWORD,
     "WRONGPASS": PASSWORD,
@@ -65,18 +64,18 @@ REFUSALS = {
     "OOM": ServerRefusal(
         "maxmemory is reached, and the eviction policy drops nothing",
         "free memory (`sparkonce gc` drops staged rows that no epoch will take, also now) or raise"
-        f" maxmemory, {GOES_ON}",
+        f" maxmemory, {RESTART}",
     ),
     "MISCONF": ServerRefusal(
-        "the server can't save to its disk and so takes no writes", f"mend its disk, {GOES_ON}"
+        "the server can't save to its disk and so takes no writes", f"mend its disk, {RESTART}"
     ),
     "NOREPLICAS": ServerRefusal(
         "the server has fewer replicas than min-replicas-to-write asks for",
-        f"bring the replicas back, {GOES_ON}",
+        f"bring the replicas back, {RESTART}",
     ),
     "WRONGTYPE": ServerRefusal(
         "the key holds another Redis type than the sink's model",
-        f"rename or delete that key, {GOES_ON}",
+        f"rename or delete that key, {RESTART}",
         of_row=True,
     ),
     "increment or decrement would overflow": OVERFLOW,
@@ -84,7 +83,7 @@ REFUSALS = {
     "resulting score is not a number": INFINITE,
     "exhausted the last possible ID": ServerRefusal(
         "no id is left that is higher than the stream's last one",
-        f"delete the stream, {GOES_ON}",
+        f"delete the stream, {RESTART}",
         of_row=True,
     ),
     "asks for a password, which": ServerRefusal(
@@ -102,12 +101,12 @@ REFUSALS = {
     ),
     "not an integer": ServerRefusal(
         "the field holds something else than a whole number",
-        f"set that field to a whole number or delete it, {GOES_ON}",
+        f"set that field to a whole number or delete it, {RESTART}",
         of_row=True,
     ),
     "not a float": ServerRefusal(
         "the field holds something else than a number",
-        f"set that field to a number or delete it, {GOES_ON}",
+        f"set that field to a number or delete it, {RESTART}",
         of_row=True,
     ),
 }
@@ -117,7 +116,7 @@ OF_ROWS = [text for text, known in REFUSALS.items() if known.of_row]
 
 OTHER = ServerRefusal(
     "the server gave this reply to a command of the connector",
-    f"check its version (6.2 or newer) and configuration, {GOES_ON}",
+    f"check its version (6.2 or newer) and configuration, {RESTART}",
 )
 
 CODES = {
@@ -204,7 +203,7 @@ def translate(error: redis.RedisError, doing: str) -> StoreError:
             f"Redis refused while {doing}: {text}",
             why="a key of sparkonce's own holds another Redis type: something else has written it",
             todo="find it among those that docs/redis.md lists (TYPE), move it away by RENAME,"
-            f" {GOES_ON}",
+            f" {RESTART}",
         )
     return _refused(text, doing)
 
@@ -221,7 +220,7 @@ def _away(doing: str, text: str, *, late: bool) -> StoreUnreachable:
     return StoreUnreachable(
         f"Redis can't be reached while {doing}: {text}",
         why="the server is down or busy, or the network or option url is wrong",
-        todo="check option url and the server; what is started again loses and doubles nothing",
+        todo=AGAIN,
     )
 
 

@@ -23,8 +23,9 @@ from typing import Any
 import redis
 from redis.commands.core import Script
 
-from pyspark_redis.server.failures import GOES_ON, Demoted, OtherType, other_type, translated
+from pyspark_redis.server.failures import Demoted, OtherType, other_type, translated
 from sparkonce.errors import StoreRefused, StoreUnreachable
+from sparkonce.failures import RESTART
 from sparkonce.options import Options
 
 LISTS = {"names": "set", "decided": "hash", "open": "set"}
@@ -120,7 +121,7 @@ class RedisSession:
             for name, kind in LISTS.items():
                 key = self.key(name)
                 if self.client.type(key) not in (b"none", kind.encode()):
-                    todo = f"move it away (RENAME {key} another-name), {GOES_ON}"
+                    todo = f"move it away (RENAME {key} another-name), {RESTART}"
                     return other_type(key, kind, todo)
         return None
 
