@@ -60,6 +60,7 @@ def identify(ledger: Ledger | None, rival: Ledger | None, driver: Driver, policy
         SinkRenamed: the driver's query writes under another sink id.
         CheckpointReplaced: it would replace another, and nothing allows that.
     """
+    # First: a retired query is refused whatever it brings, and by whichever ledger knows of it.
     for known in (ledger, rival):
         if known and known.retires(driver.query_id):
             raise conflicts.retired(known, driver)
@@ -70,6 +71,7 @@ def identify(ledger: Ledger | None, rival: Ledger | None, driver: Driver, policy
     base = ledger or Ledger.unwritten(
         driver.name, driver.query_id, driver.target, once=driver.once, repeatable=policy.repeatable
     )
+    # Its own ledger has another owner: the sink id is set, or the operator moved a checkpoint.
     if base.owner.query_id != driver.query_id:
         _allow_replacing(base, driver, policy, same_path=driver.is_at(base.owner.checkpoint))
         base = base.succeeded_by(driver.query_id)
@@ -108,6 +110,7 @@ def judge(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
             raise conflicts.version_taken(ledger, driver)
         _require_same(ledger, driver, driver.offsets)
         return Verdict.REPLAY
+    # Tasks of an older epoch have skipped or dropped their rows: there is nothing to compare.
     if driver.epoch < ledger.decision.epoch:
         raise _behind(ledger, driver)
     # A batch that writes nothing leaves a gap in its numbers, and none has offsets.
@@ -130,6 +133,7 @@ def require_skips_of(token: str | None, receipts: list[Receipt], epoch: int) -> 
     Raises:
         StaleSkip: a receipt names another decision.
     """
+    # A task reads the ledger before it skips: a failover may have taken that decision back since.
     for receipt in receipts:
         if receipt.skipped is not None and receipt.skipped != token:
             raise StaleSkip(
@@ -162,6 +166,7 @@ def require_same_decision(first: Ledger, now: Ledger, driver: Driver) -> None:
     Raises:
         ConcurrentDriver: the ledger holds another decision than when it was first read.
     """
+    # By token, not by epoch: the other driver may have decided this very epoch, from other rows.
     if now.decision.token != first.decision.token:
         raise conflicts.concurrent_driver(now, driver)
 

@@ -19,6 +19,7 @@ log = logging.getLogger("sparkonce")
 
 def overtakers(registers: Registers, ledger: Ledger) -> list[Ledger]:
     """The sinks of the same target that decided after this one, if the order matters."""
+    # Appends and increments have the same outcome in either order, so nobody is asked.
     if ledger.decision.manifest is None or ledger.decision.manifest.commutes:
         return []
     names = registers.patience.run(lambda: registers.store.decided_after(ledger.name))
@@ -57,6 +58,7 @@ def finish_late(
         BatchOvertaken: others have decided since, and it could undo rows of theirs.
         StoreError: it can't be finished.
     """
+    # Looked at before and after: no step spans this decision and those of other sinks.
     before = overtakers(registers, ledger)
     if before and not over_newer:
         raise conflicts.overtaken(ledger, before)

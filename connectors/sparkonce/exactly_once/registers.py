@@ -133,6 +133,7 @@ class Registers:
 
     def drop(self, records: Mapping[str, Record]) -> None:
         """Take records away that lie beside a ledger, unless they were written since."""
+        # Under the stamp that was read: a query that begins meanwhile has moved it.
         for name, record in records.items():
             if record.revision:
                 self.store.swap(name, Record(), record.stamp)
@@ -156,6 +157,7 @@ class Registers:
         try:
             return Learned(_known(new.name, step()))
         except StoreUnreachable as error:
+            # To read alone would not do: the request may still be on its way to the store.
             log.warning("%s; finding out what became of the last write", error.what)
             return Learned(self.patience.run(lambda: self._fence(new)), error)
 
@@ -175,6 +177,7 @@ class Registers:
             ConcurrentDriver: something else writes the ledger all the time.
         """
         for _ in range(LOST_RACES):
+            # Read anew in each race: what a decision holds by now must not be doomed.
             ledger = self.load(name) or absent
             doomed = ledger.dooming(attempts)
             free = sorted(set(attempts) & set(doomed.decision.doomed))
