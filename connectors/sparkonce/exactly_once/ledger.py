@@ -22,7 +22,7 @@ from sparkonce.codec import FORGET, reading
 from sparkonce.errors import StoreError
 from sparkonce.exactly_once.driver import Offsets
 from sparkonce.exactly_once.ownership import Ownership
-from sparkonce.exactly_once.totals import Pace, Start, Totals
+from sparkonce.exactly_once.totals import HISTORY, Pace, Start, Totals
 from sparkonce.protocol import ALL_STORED, FORMAT, Applied, Manifest, Record, digest
 
 PAST_DOOMED = 256
@@ -299,4 +299,6 @@ def from_record(record: Record, name: str) -> Ledger | None:
         ledger = codec.load(Ledger, {**body, **stamps})
         if ledger.name != name:
             raise ValueError(f"it is the ledger of {ledger.name!r}")
+        if HISTORY.fullmatch(ledger.totals.history) is None:
+            raise ValueError("history has another form")
         return ledger

@@ -109,10 +109,6 @@ class Totals:
     dropped: int = 0
     history: str = ""
 
-    def __post_init__(self) -> None:
-        if HISTORY.fullmatch(self.history) is None:
-            raise ValueError("history has another form")
-
     @property
     def paces(self) -> list[Pace]:
         """Those of the last epochs, newest last."""
