@@ -5,10 +5,10 @@ What is read there is not trusted: a field that is unknown, missing or of anothe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import MISSING, Field, fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from math import isfinite
 from struct import error as StructError
 from types import UnionType
@@ -18,6 +18,7 @@ from zlib import error as NotPacked
 from sparkonce.errors import RecordDamaged
 
 T = TypeVar("T")
+Loader = Callable[[Any], Any]
 
 RESTORE = "restore it from a backup of the store"
 DELETE = f"{RESTORE}, or delete it there: it is written anew"
@@ -91,38 +92,48 @@ def require_kinds(values: Mapping[str, Any], kinds: Mapping[str, Any]) -> None:
 
 
 def _load(kind: Any, value: Any) -> Any:
+    return _loader(kind)(value)
+
+
+@cache
+def _loader(kind: Any) -> Loader:
+    """What makes a value of a type; made once, since each commit reads a ledger several times."""
     origin, inner = get_origin(kind), get_args(kind)
     if is_dataclass(kind):
-        return _load_fields(kind, _require(value, isinstance(value, dict)))
+        return _of_fields(kind)
     if origin in (Union, UnionType):
-        return _load_union(inner, value)
+        return partial(_load_union, inner)
     if origin is tuple:
-        return _load_tuple(inner, _require(value, isinstance(value, list)))
+        return partial(_load_tuple, inner)
     if origin is Literal:
-        return _require(value, value in inner)
+        return lambda value: _require(value, value in inner)
     if origin is not None:  # a mapping
-        items = _require(value, isinstance(value, dict)).items()
-        return {name: _load(inner[1], one) for name, one in items}
-    return _require(value, _is_scalar(kind, value))
+        return partial(_load_mapping, inner[1])
+    return lambda value: _require(value, _is_scalar(kind, value))
 
 
-def _load_fields(kind: Any, values: dict[str, Any]) -> Any:
-    types = _types(kind)
-    if issubclass(kind, Variant):
-        values = {**values}
-        _require(values, values.pop(VARIANT, None) == kind.__name__.lower())
-    if not types.keys() >= values.keys():
-        raise ValueError(f"{kind.__name__} has no {', '.join(values.keys() - types.keys())}")
-    return kind(**_load_each(types, values))
+def _of_fields(kind: Any) -> Loader:
+    types, is_variant = _types(kind), issubclass(kind, Variant)
+
+    def load(value: Any) -> Any:
+        values = _require(value, isinstance(value, dict))
+        if is_variant:
+            values = {**values}
+            _require(values, values.pop(VARIANT, None) == kind.__name__.lower())
+        if not types.keys() >= values.keys():
+            raise ValueError(f"{kind.__name__} has no {', '.join(values.keys() - types.keys())}")
+        return kind(**_load_each(types, values))
+
+    return load
 
 
 def _load_each(kinds: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    loaded = {}
-    for name, value in values.items():
-        try:
-            loaded[name] = _load(kinds[name], value)
-        except TypeError as error:
-            raise TypeError(f"{name} {error}") from None
+    loaded, name = {}, ""
+    try:
+        for name, value in values.items():
+            loaded[name] = _loader(kinds[name])(value)
+    except TypeError as error:
+        raise TypeError(f"{name} {error}") from None
     return loaded
 
 
@@ -132,18 +143,26 @@ def _types(kind: type) -> dict[str, Any]:
 
 
 def _load_union(kinds: tuple[Any, ...], value: Any) -> Any:
+    if value is None and type(None) in kinds:
+        return None
     for one in kinds[:-1]:
         with suppress(TypeError):
             return _load(one, value)
     return _load(kinds[-1], value)
 
 
-def _load_tuple(kinds: tuple[Any, ...], values: list[Any]) -> tuple[Any, ...]:
+def _load_mapping(kind: Any, value: Any) -> dict[str, Any]:
+    load, items = _loader(kind), _require(value, isinstance(value, dict)).items()
+    return {name: load(one) for name, one in items}
+
+
+def _load_tuple(kinds: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
+    values = _require(value, isinstance(value, list))
     if kinds[-1] is not ...:
         return tuple(map(_load, kinds, _require(values, len(values) == len(kinds))))
     if kinds[0] in (int, str):  # of which a manifest may hold many
         return tuple(_require(values, {*map(type, values)} <= {kinds[0]}))
-    return tuple(_load(kinds[0], one) for one in values)
+    return tuple(map(_loader(kinds[0]), values))
 
 
 def _is_scalar(kind: Any, value: Any) -> bool:
