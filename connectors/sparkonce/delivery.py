@@ -1,18 +1,18 @@
 """The loop that takes a decided epoch into a target, the same for every store.
 
-It goes on where the target is, counts bad rows, has them put aside, reports progress, and says of a
-failure that the decision stays. A connector gives the steps, each of which is atomic in its store:
-a step that runs twice, or an hour late, must change nothing. A store that can take a whole epoch in
-one step does that in `Store.publish`, and needs the loop only for epochs that are too large for it.
+The loop resumes at the target's progress, counts bad rows, puts them aside, reports progress, and
+keeps the decision where a row fails. A connector supplies the steps. Each step is atomic in its
+store: a step that runs twice, or an hour late, changes nothing. A store that applies a whole epoch
+in one step does so in `Store.publish`, and uses the loop only for larger epochs.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -75,7 +75,7 @@ C = TypeVar("C")
 
 
 class DecisionOver(Exception):
-    """Nothing is left to do: another decision came, or another driver has applied this one."""
+    """Another decision replaced this one, or another driver has applied it: nothing is left to do."""
 
 
 class EpochDelivery(ABC, Generic[C]):
@@ -87,6 +87,7 @@ class EpochDelivery(ABC, Generic[C]):
         place: where dead letters are kept, in words; None where a bad row stops the epoch.
 
     Attributes:
+        chunks: of the manifest, in the order in which they are applied.
         counter: the bad rows of the epoch, those of earlier tries too.
         width: how many chunks are applied at once; more than one only where their order says
             nothing.
@@ -99,6 +100,7 @@ class EpochDelivery(ABC, Generic[C]):
 
     def __init__(self, manifest: Manifest, most: MaxBadRows, place: str | None) -> None:
         self.manifest, self.place = manifest, place
+        self.chunks = manifest.chunks
         # Without a place a new bad row stops the epoch, and those put aside before only count.
         self.counter = BadRowCounter(most if place else ALL, manifest)
 
@@ -149,31 +151,30 @@ class EpochDelivery(ABC, Generic[C]):
         Raises:
             RowRefused: a row can't be stored, or too many; a later call goes on from it.
         """
-        chunks = self.manifest.chunks
         try:
             with self.stays_decided():
                 done = self.resume()
-                if chunks and done >= len(chunks):
+                if self.chunks and done >= len(self.chunks):
                     return self.counter.applied
-                ordinals = range(done, len(chunks))
-                steps = (partial(self.apply_chunk, ordinal) for ordinal in ordinals)
-                found = (
-                    in_order(steps, self.width, "sparkonce-apply")
-                    if self.width > 1
-                    else (
-                        step()
-                        for step in steps  # the next one waits until this one's letters are there
-                    )
-                )
-                for ordinal, chunk in zip(ordinals, found, strict=True):
-                    self.put_aside(ordinal, chunk)
-                    part, seq = chunks[ordinal]
-                    advance(part.rows[seq])
-                if not (chunks and self.ends_in_last_chunk):
+                # Closed before an error leaves: who tries again meets no thread of this try.
+                with closing(self._applied(done)) as found:
+                    for ordinal, chunk in enumerate(found, done):
+                        self.put_aside(ordinal, chunk)
+                        part, seq = self.chunks[ordinal]
+                        advance(part.rows[seq])
+                if not (self.chunks and self.ends_in_last_chunk):
                     self.end()
         except DecisionOver:
             pass  # the caller's swap finds what came instead
         return self.counter.applied
+
+    def _applied(self, done: int) -> Generator[C, None, None]:
+        """Each chunk behind so many, in order, once it is applied."""
+        steps = (partial(self.apply_chunk, ordinal) for ordinal in range(done, len(self.chunks)))
+        if self.width > 1:
+            yield from in_order(steps, self.width, "sparkonce-apply")
+        else:  # in this thread: a chunk waits until the dead letters of the one before are written
+            yield from (step() for step in steps)
 
     def end(self) -> None:
         """See that the target is not at fault, put aside what was held, and say so once.

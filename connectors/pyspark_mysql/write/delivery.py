@@ -65,8 +65,7 @@ class Delivery(EpochDelivery[None]):
         self.log = StagingLog(session, own.log, own.ledger)
         # What an epoch writes to besides the target.
         self._others: list[Names] = [*own.names, *([letters.name] if letters else [])]
-        self._at = manifest.chunks
-        self._before = [0, *accumulate(part.rows[seq] for part, seq in self._at)]
+        self._before = [0, *accumulate(part.rows[seq] for part, seq in self.chunks)]
         self._applier: Applier | None = None
         self._looked: list[str] = []
 
@@ -112,7 +111,7 @@ class Delivery(EpochDelivery[None]):
 
     def _chunks(self) -> Generator[chunks.DecodedChunk, None, None]:
         """The chunks of an epoch; while the server applies one, a thread reads the next."""
-        steps = [partial(self._chunk, *at, missing) for at in self._at]
+        steps = [partial(self._chunk, *at, missing) for at in self.chunks]
         if len(steps) <= FEW:
             yield from (step() for step in steps)
         else:
@@ -153,13 +152,13 @@ class Delivery(EpochDelivery[None]):
 
     def _apply(self, ordinal: int) -> None:
         self.hold()
-        part, seq = self._at[ordinal]
+        part, seq = self.chunks[ordinal]
         chunk = self._chunk(part, seq, lost)
         try:
             self.counter.stored |= self._held_applier().apply([chunk])
         except RefusedRow as error:
             raise self.stopped_by(error.what, error.why, error.todo) from None
-        if ordinal == len(self._at) - 1:
+        if ordinal == len(self.chunks) - 1:
             self.end()  # here, since a COMMIT may get no answer
         self.log.drop_chunk(self.manifest.sink, part.attempt, seq)
 

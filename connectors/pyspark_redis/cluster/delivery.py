@@ -169,7 +169,7 @@ class ClusterDelivery(RedisDelivery):
     def __init__(self, session: ClusterSession, manifest: Manifest, most: MaxBadRows) -> None:
         super().__init__(session, manifest, most)
         self.lanes = Lanes(session, manifest.sink)
-        if manifest.chunks and "fence" not in manifest.notes:
+        if self.chunks and "fence" not in manifest.notes:
             raise StoreRefused(
                 f"Epoch {manifest.epoch} was decided on a single server, and can't be applied in a"
                 " cluster",
@@ -195,13 +195,13 @@ class ClusterDelivery(RedisDelivery):
         if self.fence <= self.known.dropped and not self.accepts_loss:
             raise refusals.ledger_behind(manifest.sink, manifest.epoch)
         # Short of its end all is sent again: a node may have lost what the ledger's slot knows of.
-        return self.applied if self.applied == len(manifest.chunks) else 0
+        return self.applied if self.applied == len(self.chunks) else 0
 
     def learn(self) -> None:
         """Note what lanes have seen of the decision, before the rest of it is given up."""
         with self.session.asking(f"giving epoch {self.manifest.epoch} up"):
             self.known = self.lanes.known()
-        if self.manifest.chunks and self._look():
+        if self.chunks and self._look():
             self._learn(range(SLOTS))
             self._settle(self.applied, known=self.known.text)
 
@@ -220,7 +220,7 @@ class ClusterDelivery(RedisDelivery):
 
     def apply_chunk(self, ordinal: int) -> None:
         """See `EpochDelivery.apply_chunk`."""
-        if self.applied == len(self.manifest.chunks):  # another driver was faster
+        if self.applied == len(self.chunks):  # another driver was faster
             raise self._over()
         found = self._read(ordinal)
         if found is None:
@@ -260,7 +260,7 @@ class ClusterDelivery(RedisDelivery):
         """Write the letters of a chunk; those of rows that it had `before` are there."""
         letters = [*(self._letter(row.reason, row.key, *row.texts) for row in rows), *own]
         about = ordinal, before, before.union(row.at for row in rows)
-        if ordinal + 1 == len(self.manifest.chunks):
+        if ordinal + 1 == len(self.chunks):
             self.end()
             self._end_all(about, letters)
         elif letters:
@@ -268,9 +268,9 @@ class ClusterDelivery(RedisDelivery):
 
     def _read(self, ordinal: int) -> tuple[bytes, bytes] | None:
         """A chunk, and its rows that are letters; None if nothing is left to do."""
-        manifest, (part, seq) = self.manifest, self.manifest.chunks[ordinal]
+        manifest, (part, seq) = self.manifest, self.chunks[ordinal]
         keys = [*self.session.of_attempt(manifest.sink, part.attempt), self.lanes.letters]
-        given = [manifest.token, seq, len(manifest.chunks), ordinal]
+        given = [manifest.token, seq, len(self.chunks), ordinal]
         with self.session.asking(f"reading staged rows of epoch {manifest.epoch}"):
             found = self.session.run(scripts.read_chunk(), keys, given)
         if found is None:
@@ -337,10 +337,10 @@ class ClusterDelivery(RedisDelivery):
             self.session.key("letters", self.detail.dead_letter),
             self.lanes.letters,
         ]
-        progress = [manifest.token, self.applied, applied, len(manifest.chunks)]
+        progress = [manifest.token, self.applied, applied, len(self.chunks)]
         counts = [self.stored, self.aside, known]
         rows = [ordinal, letter_bytes(before), letter_bytes(now), self.settled_aside]
-        of = [manifest.sink, manifest.epoch, manifest.chunks[ordinal][0].partition, manifest.target]
+        of = [manifest.sink, manifest.epoch, self.chunks[ordinal][0].partition, manifest.target]
         texts = [text for letter in letters for text in letter]
         given = [*progress, *counts, *rows, *of, *texts]
         with self.session.asking(f"noting progress of epoch {manifest.epoch}"):
@@ -357,7 +357,7 @@ class ClusterDelivery(RedisDelivery):
         with self.session.asking(f"looking at what is applied of epoch {self.manifest.epoch}"):
             self.lanes.make_safe(slots)
         self._learn(slots)
-        self._settle(len(self.manifest.chunks), about, letters, self.known.text)
+        self._settle(len(self.chunks), about, letters, self.known.text)
 
     def _learn(self, slots: Sequence[int]) -> None:
         """Look at what lanes have seen, and that none has lost what it had."""

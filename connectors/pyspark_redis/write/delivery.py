@@ -118,7 +118,7 @@ class Delivery(RedisDelivery):
 
     def apply_chunk(self, ordinal: int) -> None:
         """See `EpochDelivery.apply_chunk`. One script."""
-        manifest, (part, seq) = self.manifest, self.manifest.chunks[ordinal]
+        manifest, (part, seq) = self.manifest, self.chunks[ordinal]
         keys = self.session.of_attempt(manifest.sink, part.attempt)
         given = [manifest.token, ordinal, seq, part.sizes[seq], self.plan, self.most, FAULTS]
         with self.session.asking(f"applying epoch {manifest.epoch}"):
@@ -170,7 +170,7 @@ class Delivery(RedisDelivery):
 
     def _letters_of(self, ordinal: int) -> tuple[bytes, list[Sequence[str | bytes]]]:
         """The note of a chunk, and letters: of rows that the server refused, or a task did."""
-        manifest, (part, seq) = self.manifest, self.manifest.chunks[ordinal]
+        manifest, (part, seq) = self.manifest, self.chunks[ordinal]
         keys = self.session.of_attempt(manifest.sink, part.attempt)
         given = [manifest.token, ordinal, seq, self.plan]
         found = self.session.run(scripts.read_bad_rows(), keys, given)
