@@ -32,6 +32,19 @@ local function expirer(chunk, plan)
   end
 end
 
+-- A writer that takes each row's member out of its key by `command`. Repeating it changes nothing.
+local function remover(command)
+  return function(chunk)
+    local call, keys, members = redis.call, chunk[1], chunk[3]
+    return function(from, at)
+      for row = from + 1, at.last do
+        at.row = row
+        call(command, keys[row], members[row])
+      end
+    end
+  end
+end
+
 -- A loop over rows is generated for the fields of its plan: constant names and direct call arguments
 -- make it one and a half times as fast as one that collects arguments for unpack(). Lua allows 200
 -- locals and 250 registers, hence the limit.

@@ -17,13 +17,4 @@ function writers.upsert(chunk, plan)
   end
 end
 
--- Takes each row's member out.
-function writers.delete(chunk)
-  local call, keys, members = redis.call, chunk[1], chunk[3]
-  return function(from, at)
-    for row = from + 1, at.last do
-      at.row = row
-      call('SREM', keys[row], members[row])
-    end
-  end
-end
+writers.delete = remover('SREM')

@@ -46,13 +46,4 @@ function writers.increment(chunk, plan)
   end
 end
 
--- Takes each row's member out. Repeating it changes nothing.
-function writers.delete(chunk)
-  local call, keys, members = redis.call, chunk[1], chunk[3]
-  return function(from, at)
-    for row = from + 1, at.last do
-      at.row = row
-      call('ZREM', keys[row], members[row])
-    end
-  end
-end
+writers.delete = remover('ZREM')
