@@ -75,7 +75,7 @@ C = TypeVar("C")
 
 
 class DecisionOver(Exception):
-    """Another decision replaced this one, or another driver has applied it: nothing is left to do."""
+    """Nothing is left to do: another decision came, or another driver has applied this one."""
 
 
 class EpochDelivery(ABC, Generic[C]):
