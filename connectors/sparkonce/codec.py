@@ -30,6 +30,11 @@ UNREADABLE = (
 )
 """What code raises that reads values which are not as this package writes them."""
 
+
+class UnknownField(ValueError):
+    """A record has a field that this release does not know."""
+
+
 VARIANT = "is"
 
 
@@ -49,10 +54,14 @@ def reading(name: str, todo: str = RESTORE) -> Iterator[None]:
     try:
         yield
     except UNREADABLE as error:
+        why, todo = "something else has written it, or damaged it", todo.format(name=name)
+        if isinstance(error, UnknownField):  # else a newer release's record were given up
+            why = f"a newer release of sparkonce has written it, or {why}"
+            todo = f"upgrade sparkonce here; or, if no newer release writes there, {todo}"
         raise RecordDamaged(
             f"The record {name!r} of sparkonce can't be read: {type(error).__name__}: {error}",
-            why="something else has written it, or damaged it",
-            todo=todo.format(name=name),
+            why=why,
+            todo=todo,
         ) from error
 
 
@@ -77,9 +86,20 @@ def load(kind: type[T], value: Any) -> T:
 
     Raises:
         TypeError: a value is of another type, or a field is missing.
-        ValueError: a field is unknown.
+        UnknownField: there is one.
     """
     return cast("T", _load(kind, value))
+
+
+def require_whole(kind: type, values: Mapping[str, Any]) -> None:
+    """See that no field is missing of what `asdict` has written, not even one with a default.
+
+    Raises:
+        TypeError: one is.
+    """
+    lacking = {one.name for one in fields(kind)} - values.keys()
+    if lacking:
+        raise TypeError(f"{kind.__name__} lacks {', '.join(sorted(lacking))}")
 
 
 def require_kinds(values: Mapping[str, Any], kinds: Mapping[str, Any]) -> None:
@@ -121,7 +141,8 @@ def _of_fields(kind: Any) -> Loader:
             values = {**values}
             _require(values, values.pop(VARIANT, None) == kind.__name__.lower())
         if not types.keys() >= values.keys():
-            raise ValueError(f"{kind.__name__} has no {', '.join(values.keys() - types.keys())}")
+            unknown = ", ".join(sorted(values.keys() - types.keys()))
+            raise UnknownField(f"{kind.__name__} has no {unknown}")
         return kind(**_load_each(types, values))
 
     return load

@@ -119,6 +119,57 @@ def test_a_newer_format_is_refused_before_anything_else_is_read(body: dict[str, 
         from_record(Record(1, "s", "", newer), FULL.name)
 
 
+PLACES = [(), ("owner",), ("decision",), ("decision", "manifest"), ("totals",)]
+
+
+def inside(body: Any, place: tuple[str, ...]) -> dict[str, Any]:
+    """The part of a ledger's JSON that lies there."""
+    for name in place:
+        body = body[name]
+    found: dict[str, Any] = body
+    return found
+
+
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [(at, name) for at in PLACES for name in inside(json.loads(FULL.to_record().body), at)],
+)
+def test_a_record_that_lacks_a_field_is_named(place: tuple[str, ...], name: str) -> None:
+    """By its default a sink had decided nothing, or finished its epoch, and rows came twice."""
+    body = json.loads(FULL.to_record().body)
+    del inside(body, place)[name]
+    with pytest.raises(RecordDamaged, match="orders@1"):
+        from_record(replace(FULL.to_record(), body=json.dumps(body)), FULL.name)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_field_that_is_not_known_may_be_a_newer_releases(place: tuple[str, ...]) -> None:
+    """Who only runs an old release must not give the sink up."""
+    body = json.loads(FULL.to_record().body)
+    inside(body, place)["unheard"] = "of"
+    with pytest.raises(RecordDamaged, match="has no unheard") as refused:
+        from_record(replace(FULL.to_record(), body=json.dumps(body)), FULL.name)
+    assert refused.value.why.startswith("a newer release of sparkonce has written it")
+    assert refused.value.todo.startswith("upgrade sparkonce here; or, if no newer release")
+
+
+@pytest.mark.parametrize("seconds", ["1e", "1.2.3", "1-2", "0..5", "1e-"])
+def test_a_history_that_holds_no_numbers_is_named(seconds: str) -> None:
+    """Before an epoch is applied, not once its ledger is to be finished."""
+    hurt = with_fields(FULL, history=f"7,1000000000.0,8,1,99,2,0.5,0.25,{seconds}")
+    with pytest.raises(RecordDamaged, match="history has another form"):
+        from_record(hurt.to_record(), FULL.name)
+
+
+def test_a_history_of_any_times_is_read() -> None:
+    paces = [Pace(7, at, 1, 0, 1, 1, *seconds) for at, seconds in TIMES]
+    history = "\n".join(pace.written for pace in paces)
+    ledger = from_record(with_fields(FULL, history=history).to_record(), FULL.name)
+    assert ledger is not None
+    assert ledger.totals.paces == paces
+
+
+TIMES = [(0.0, (0.0, 0.001, 1e-05)), (1700000000.125, (3600.5, 12.0, 1e15)), (1e15, (0, 1, 2))]
 STRANGE = st.sampled_from([None, True, -1, 2.5, 10**400, "x", "\x1b[2J", [], [1], {}, {"a": None}])
 
 

@@ -297,8 +297,22 @@ def from_record(record: Record, name: str) -> Ledger | None:
         # The store's own columns are what a compare-and-set goes by.
         stamps = {"revision": record.revision, "stamp": record.stamp}
         ledger = codec.load(Ledger, {**body, **stamps})
+        _require_whole(body, ledger.decision)
         if ledger.name != name:
             raise ValueError(f"it is the ledger of {ledger.name!r}")
         if HISTORY.fullmatch(ledger.totals.history) is None:
             raise ValueError("history has another form")
         return ledger
+
+
+def _require_whole(body: Mapping[str, Any], decision: Decision) -> None:
+    """Refuse a ledger that lacks some field: by its default it would be that of another sink.
+
+    One that had decided nothing, retired nobody, or finished its epoch.
+    """
+    parts = [(Ledger, body), (Ownership, body["owner"]), (Totals, body["totals"])]
+    parts.append((Decision, body["decision"]))
+    if decision.manifest is not None:
+        parts.append((Manifest, body["decision"]["manifest"]))
+    for kind, values in parts:
+        codec.require_whole(kind, values)

@@ -15,7 +15,9 @@ from sparkonce.protocol import Applied, Manifest
 KEPT = 100
 """Epochs of which a ledger keeps the pace."""
 
-HISTORY = re.compile(r"(?:\d+,\d+\.?\d*(?:,\d+){4}(?:,\d[\d.e-]*){3}(?:\n|$))*", re.ASCII)
+HISTORY = re.compile(
+    r"(?:\d+,\d+(?:\.\d+)?(?:,\d+){4}(?:,\d+(?:\.\d+)?(?:e-\d+)?){3}(?:\n|$))*", re.ASCII
+)
 """Lines that `Pace.parsed` reads: see `Pace.written`."""
 
 
