@@ -106,7 +106,7 @@ class Lanes:
 
     @property
     def letters(self) -> str:
-        """Where it keeps which rows of a decision are letters, see `cluster/writer.py`."""
+        """Where it keeps which rows of a decision are letters, see `cluster/delivery.py`."""
         return self.session.key("lettered", self.sink)
 
     def known(self) -> LaneProgress:

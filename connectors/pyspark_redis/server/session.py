@@ -10,7 +10,7 @@ All lie under one hash tag, so in one slot::
 {sparkonce}:log:<sink>:<attempt>   hash: seq -> chunk
 {sparkonce}:letters:<name>   stream of dead letters
 {sparkonce}:lanes:<sink>     of a cluster: what its slots have seen, see cluster/lanes.py
-{sparkonce}:lettered:<sink>  of a cluster: which rows are letters, see cluster/writer.py
+{sparkonce}:lettered:<sink>  of a cluster: which rows are letters, see cluster/delivery.py
 """
 
 from __future__ import annotations
