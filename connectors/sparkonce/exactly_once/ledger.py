@@ -310,9 +310,10 @@ def _require_whole(body: Mapping[str, Any], decision: Decision) -> None:
 
     One that had decided nothing, retired nobody, or finished its epoch.
     """
-    parts = [(Ledger, body), (Ownership, body["owner"]), (Totals, body["totals"])]
-    parts.append((Decision, body["decision"]))
+    codec.require_whole(Ledger, body)
+    decided = body["decision"]
+    codec.require_whole(Ownership, body["owner"])
+    codec.require_whole(Decision, decided)
+    codec.require_whole(Totals, body["totals"])
     if decision.manifest is not None:
-        parts.append((Manifest, body["decision"]["manifest"]))
-    for kind, values in parts:
-        codec.require_whole(kind, values)
+        codec.require_whole(Manifest, decided["manifest"])
