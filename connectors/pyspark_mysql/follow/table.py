@@ -97,14 +97,14 @@ class FollowedTable:
         if not is_read(column):
             kind = f"{column.kind} COMPRESSED" if is_compressed(column) else column.kind
             raise StoreRefused(
-                f"TableColumn {name!r} of type {kind} can't be followed",
+                f"Column {name!r} of type {kind} can't be followed",
                 why="the binary log has its values in a form that is not known here",
                 todo=f"{todo}, or ALTER it to a type that every server has",
             )
         charset = self.layout.charsets.of(0, column.charset)
         if charset and not charset.is_read:
             raise StoreRefused(
-                f"TableColumn {name!r} of character set {charset.name} can't be followed",
+                f"Column {name!r} of character set {charset.name} can't be followed",
                 why="of some of its bytes Python makes other characters than the server",
                 todo=f"{todo}, or ALTER it to utf8mb4",
             )

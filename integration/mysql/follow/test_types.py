@@ -226,7 +226,7 @@ def test_a_column_that_can_t_be_followed_may_be_left_out(table: Table, column: s
     with client(table.url) as writer:
         writer.execute(f"INSERT INTO {table} VALUES (1, 'ä', {ODD[column]}, 'ő')")
         writer.execute(f"UPDATE {table} SET id = 2")
-    with pytest.raises(StoreRefused, match=r"Column 'v' of .* can't be followed"):
+    with pytest.raises(StoreRefused, match=r"^Column 'v' of .* can't be followed"):
         made.between(begin, made.latest())
     some = table.feed(pa.schema([(one, pa.string()) for one in ("id", "a", "z", "_op")]))
     assert changes(some, begin, None, "id", "a", "z") == [
@@ -256,7 +256,7 @@ def test_a_key_that_can_t_be_followed_may_be_left_out(table: Table, key: str) ->
         writer.execute(f"INSERT INTO {table} VALUES ({ODD[key]}, 1)")
         writer.execute(f"UPDATE {table} SET n = 2")
     assert changes(made, begin, None, "n") == [("c", 1), ("u", 2)]
-    with pytest.raises(StoreRefused, match=r"Column 'id' of .* can't be followed"):
+    with pytest.raises(StoreRefused, match=r"^Column 'id' of .* can't be followed"):
         planned(table.feed(startingPosition="snapshot"))
 
 
