@@ -89,6 +89,8 @@ class EpochDelivery(ABC, Generic[C]):
     Attributes:
         chunks: of the manifest, in the order in which they are applied.
         counter: the bad rows of the epoch, those of earlier tries too.
+        had: how many chunks the target had before, as far as its steps tell; their rows are no
+            progress of this try.
         width: how many chunks are applied at once; more than one only where their order says
             nothing.
         ends_in_last_chunk: whether the step of the last chunk calls `end` itself, since what it
@@ -100,7 +102,7 @@ class EpochDelivery(ABC, Generic[C]):
 
     def __init__(self, manifest: Manifest, most: MaxBadRows, place: str | None) -> None:
         self.manifest, self.place = manifest, place
-        self.chunks = manifest.chunks
+        self.chunks, self.had = manifest.chunks, 0
         # Without a place a new bad row stops the epoch, and those put aside before only count.
         self.counter = BadRowCounter(most if place else ALL, manifest)
 
@@ -161,7 +163,8 @@ class EpochDelivery(ABC, Generic[C]):
                     for ordinal, chunk in enumerate(found, done):
                         self.put_aside(ordinal, chunk)
                         part, seq = self.chunks[ordinal]
-                        advance(part.rows[seq])
+                        if ordinal >= self.had:
+                            advance(part.rows[seq])
                 if not (self.chunks and self.ends_in_last_chunk):
                     self.end()
         except DecisionOver:

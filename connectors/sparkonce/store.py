@@ -144,7 +144,7 @@ class Store(Protocol):
 
         Args:
             manifest: the decision.
-            advance: told of rows as they are applied.
+            advance: told of rows as they are applied, not of those that were applied before.
             since: when this process prepared the decision, by `time.monotonic`, if it was
                 acknowledged to it and is applied for the first time; None if others may have
                 applied some of it.

@@ -49,6 +49,23 @@ def test_chunk_by_chunk_a_refused_row_stays_decided_and_goes_on_once_mended(tabl
     assert query.sink.store.staged(query.name) == []
 
 
+def test_recover_counts_the_rows_that_it_applies_alone(table: Table) -> None:
+    query = table.make(
+        COUNTER,
+        "id BIGINT PRIMARY KEY, n TINYINT",
+        key="id",
+        writeMode="increment",
+        atomicity="chunk",
+        chunkRows="100",
+    )
+    table.run(f"INSERT INTO {table} VALUES (250, 127)")
+    with pytest.raises(RowRefused):
+        query.run(0, [{"id": i, "n": 1} for i in range(400)])
+    table.run(f"UPDATE {table} SET n = 0")
+    done = CliRunner().invoke(main, ["recover", table.url, "--sink", query.name])
+    assert "epoch 0: 200 of 400 rows applied now" in done.output
+
+
 def test_piece_of_a_decided_chunk_that_is_gone_is_data_that_is_lost(table: Table) -> None:
     query = table.make(
         COUNTER, "id INT PRIMARY KEY, n TINYINT", key="id", writeMode="increment", atomicity="chunk"

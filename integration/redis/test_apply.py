@@ -166,6 +166,20 @@ def test_refused_row_stops_its_epoch_which_goes_on_there_and_doubles_nothing(
     assert counters.sink.store.staged(counters.name) == []
 
 
+def test_recover_counts_the_rows_that_it_applies_alone(
+    counters: DirectQuery, client: Redis, unique: str
+) -> None:
+    counters.options.update(SMALL)
+    client.set(f"{unique}:217", "in the way")
+    with pytest.raises(RowRefused):
+        counters.run(0, ones(range(300)))
+    client.delete(f"{unique}:217")
+    counters.restart()
+    admin, told = Admin(counters.sink.store), list[int]()
+    admin.recover(admin.sink(counters.name), told.append)
+    assert told == [100]  # of three chunks, of which two were applied before
+
+
 def test_row_refused_in_its_second_column_changes_nothing_in_the_first(
     counters: DirectQuery, client: Redis, unique: str
 ) -> None:

@@ -88,3 +88,19 @@ def test_no_chunk_is_applied_any_more_behind_an_error(
     assert applying() == []
     assert delivery.begun <= 1 + Slow.width
     assert held.value
+
+
+class Halfway(Slow):
+    """The target has five chunks already, as the step of each finds out by itself."""
+
+    width = 1
+
+    def apply_chunk(self, ordinal: int) -> int:
+        self.had = max(self.had, 5)
+        return ordinal
+
+
+def test_rows_that_the_target_had_are_no_progress() -> None:
+    told = list[int]()
+    Halfway(lambda: None).apply(told.append)
+    assert told == [1] * (CHUNKS - 5)

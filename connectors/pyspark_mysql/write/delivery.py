@@ -145,6 +145,7 @@ class Delivery(EpochDelivery[None]):
                 # Unreachable, as that is tried again: the next try begins where the server is now.
                 raise StoreUnreachable(f"The server lost progress of epoch {epoch} (failover)")
             self.counter.resume(self._before[done.chunks], done.aside)
+            self.had = max(self.had, done.chunks)
             if done.chunks == ordinal:
                 self._apply(ordinal)
                 reached = Progress(ordinal + 1, self.counter.applied.aside)

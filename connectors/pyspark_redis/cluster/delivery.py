@@ -194,6 +194,7 @@ class ClusterDelivery(RedisDelivery):
             raise DecisionOver
         if self.fence <= self.known.dropped and not self.accepts_loss:
             raise refusals.ledger_behind(manifest.sink, manifest.epoch)
+        self.had = self.applied
         # Short of its end all is sent again: a node may have lost what the ledger's slot knows of.
         return self.applied if self.applied == len(self.chunks) else 0
 

@@ -127,6 +127,8 @@ class Delivery(RedisDelivery):
             raise DecisionOver
         if status == b"early":
             raise refusals.taken_back(manifest.epoch)
+        if status == b"passed":
+            self.had = ordinal + 1
         if status == b"lost":
             self.put_aside_held()
             raise refusals.lost(manifest, part.attempt, seq)

@@ -7,14 +7,15 @@
 -- Returns {'superseded'} if another decision came; {'early'} if a chunk before it is not applied;
 -- {'lost'} if the chunk is gone; else
 -- {'applied', stored, aside, noted, reasons, reasons of its task} with the rows of the epoch that are
--- stored and that go aside so far, the chunks that are noted, and why rows of this one do; or {'refused',
--- the same five, key, reason} if Redis refused a row, at which the next call goes on; or 'many' instead,
--- if too many rows go aside, perhaps by the letters of the task alone.
+-- stored and that go aside so far, the chunks that are noted, and why rows of this one do; or {'passed',
+-- the same five} if it was applied before; or {'refused', the same five, key, reason} if Redis refused a
+-- row, at which the next call goes on; or 'many' instead, if too many rows go aside, perhaps by the letters
+-- of the task alone.
 local held = redis.call('HMGET', KEYS[1], 'token', 'applied', 'reached', 'aside', 'stored', 'bad')
 if held[1] ~= ARGV[1] then return {'superseded'} end
 local applied, ordinal, from = tonumber(held[2]), tonumber(ARGV[2]), tonumber(held[3])
 local aside, stored, listed = tonumber(held[4] or 0), tonumber(held[5] or 0), held[6]
-if applied > ordinal then return {'applied', stored, aside, ordinals(listed), {}, {}} end
+if applied > ordinal then return {'passed', stored, aside, ordinals(listed), {}, {}} end
 if applied < ordinal then return {'early'} end
 
 local payload, plan = redis.call('HGET', KEYS[2], ARGV[3]), cjson.decode(ARGV[5])
