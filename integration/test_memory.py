@@ -13,7 +13,7 @@ from pymysql.cursors import Cursor
 pytestmark = pytest.mark.slow
 STAGING = """
     from sparkonce.protocol import Task
-    from sparkonce.exactly_once.retry import Patience
+    from sparkonce.store import Patience
     from sparkonce.sink import open_sink
     from sparkonce.exactly_once.staging import stage
 

@@ -21,7 +21,7 @@ from pyspark_mysql.server.failures import failure_of, translated
 from pyspark_mysql.write import preflight
 from pyspark_mysql.write.delivery import Delivery, hold
 from pyspark_mysql.write.plan import TableRows
-from sparkonce.failures import FailureKind
+from sparkonce.errors import FailureKind
 from sparkonce.health import Finding
 from sparkonce.protocol import (
     Advance,

@@ -1,4 +1,4 @@
-"""Every error that sparkonce raises, and what each one asks of the reader.
+"""Every error that sparkonce raises, and what each one asks of the reader; those of servers, too.
 
 A message says what happened, why that matters and what to do. It is one line, whatever rows, keys
 and servers' answers are told in it; a terminal gets the three parts in lines of their own.
@@ -6,12 +6,13 @@ and servers' answers are told in it; a terminal gets the three parts in lines of
 
 from __future__ import annotations
 
+import enum
 import logging
 import platform
 import sys
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 
 def in_one_line(text: str) -> str:
@@ -218,6 +219,56 @@ class ConcurrentDriver(CommitRefused):
 
 class StaleSkip(CommitRefused):
     """A task skipped its rows for a decision that is not the one in the ledger."""
+
+
+AGAIN = "check option url and the server; what is started again loses and doubles nothing"
+RESTART = "then restart the query; it goes on where it stopped"
+
+
+class FailureKind(enum.Enum):
+    """What a server's error asks for.
+
+    Each connector has a table of its own: by number in MySQL, by status and type in Elasticsearch,
+    by the first words in Redis.
+    """
+
+    LOST = "no answer, or none that says what became of the request"
+    PASSING = "nothing was done; the same may work in a moment"
+    CONFLICT = "what is stored has a version that is as high"
+    LATE = "what is stored has a higher fence"
+    ROW = "a row can't be stored"
+    INDEX = "this part of the target takes no writes, and others may"
+    TOO_LARGE = "the request is larger than the server takes"
+    REFUSED = "someone must change something"
+
+
+class KnownFailure(NamedTuple):
+    """What is known of an error."""
+
+    kind: FailureKind
+    why: str
+    todo: str = AGAIN
+
+    @property
+    def passes(self) -> bool:
+        """Whether the same request may succeed later, and may have succeeded already."""
+        return self.kind in (FailureKind.LOST, FailureKind.PASSING)
+
+    def error(self, store: str, doing: str, words: str) -> StoreError:
+        """The error for the reader.
+
+        Args:
+            store: its name.
+            doing: what was tried.
+            words: the server's own.
+        """
+        made, how = (StoreUnreachable, "failed") if self.passes else (StoreRefused, "refused")
+        return made(f"{store} {how} while {doing}: {words}", self.why, self.todo)
+
+
+def refused(why: str, todo: str, kind: FailureKind = FailureKind.REFUSED) -> KnownFailure:
+    """A failure after which someone must change something, and restart the query."""
+    return KnownFailure(kind, why, f"{todo}, {RESTART}")
 
 
 FORM = "%(asctime)s %(levelname)s %(name)s: %(message)s"

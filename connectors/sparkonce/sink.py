@@ -13,11 +13,10 @@ from sparkonce.errors import OptionError, UnsupportedQuery
 from sparkonce.exactly_once.bad_rows import NONE
 from sparkonce.exactly_once.commit import Committer
 from sparkonce.exactly_once.driver import Policy
-from sparkonce.exactly_once.retry import Patience
 from sparkonce.exactly_once.staging import ChunkSize, stage
 from sparkonce.options import Options
 from sparkonce.protocol import BadRowSplitter, Encoder, Plan, Receipt, Task
-from sparkonce.store import Connector, Overwriting, Store, load
+from sparkonce.store import Connector, Overwriting, Patience, Store, load
 from sparkonce.values.rows import naming_rows
 
 if TYPE_CHECKING:

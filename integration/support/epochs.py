@@ -12,9 +12,9 @@ from sparkonce.errors import SparkonceError
 from sparkonce.exactly_once.commit import Committer
 from sparkonce.exactly_once.driver import Driver
 from sparkonce.exactly_once.ledger import Ledger, new_token, sink_name
-from sparkonce.exactly_once.retry import Patience
 from sparkonce.protocol import Follows, Receipt, Task, attempt_of
 from sparkonce.sink import Sink, open_sink
+from sparkonce.store import Patience
 
 REDIS = "pyspark_redis.connector:RedisConnector"
 MYSQL = "pyspark_mysql.connector:MySqlConnector"

@@ -16,12 +16,13 @@ from sparkonce.errors import RecordDamaged, StoreError
 from sparkonce.exactly_once.driver import Offsets
 from sparkonce.exactly_once.ledger import (
     PAST_DOOMED,
+    PAST_QUERIES,
+    PAST_RUNS,
     Ledger,
     from_record,
     new_token,
     sink_name,
 )
-from sparkonce.exactly_once.ownership import PAST_QUERIES, PAST_RUNS
 from sparkonce.exactly_once.totals import KEPT, Pace, Start, followed
 from sparkonce.operate.admin import SinkStatus
 from sparkonce.operate.arguments import described, listed

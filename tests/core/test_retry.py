@@ -11,7 +11,7 @@ import pytest
 
 from sparkonce.delivery import in_order
 from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable
-from sparkonce.exactly_once.retry import Patience
+from sparkonce.store import Patience
 
 
 class Step:
@@ -32,7 +32,7 @@ class Step:
 def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The waits that would have been; other threads of this process sleep as they do."""
     waits: list[float] = []
-    monkeypatch.setattr("sparkonce.exactly_once.retry.time", SimpleNamespace(sleep=waits.append))
+    monkeypatch.setattr("sparkonce.store.time", SimpleNamespace(sleep=waits.append))
     return waits
 
 

@@ -23,8 +23,7 @@ from pyspark_elasticsearch.target import lookup as targets
 from pyspark_elasticsearch.target.placement import StreamResender
 from pyspark_elasticsearch.write import preflight
 from sparkonce import connections, options
-from sparkonce.errors import RecordDamaged, StoreError, StoreRefused, StoreUnreachable
-from sparkonce.failures import FailureKind
+from sparkonce.errors import FailureKind, RecordDamaged, StoreError, StoreRefused, StoreUnreachable
 
 STATUSES = sorted({*BY_STATUS, 400, 406, 418, 500, 501})
 

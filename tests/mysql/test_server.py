@@ -16,8 +16,7 @@ from pyspark_mysql.health import examine
 from pyspark_mysql.server.failures import FAILURES, OF_CLIENT, failure_of, translate, translated
 from pyspark_mysql.server.settings import supported
 from sparkonce import connections, options
-from sparkonce.errors import StoreError, StoreRefused, StoreUnreachable
-from sparkonce.failures import FailureKind
+from sparkonce.errors import FailureKind, StoreError, StoreRefused, StoreUnreachable
 from sparkonce.health import Level
 
 NAMED = {value for names in (ER, CR) for value in vars(names).values() if isinstance(value, int)}

@@ -13,7 +13,7 @@ from pyspark_elasticsearch.server import bulk, reads
 from pyspark_elasticsearch.server.client import Cluster, path
 from pyspark_elasticsearch.server.failures import classify, of_answer
 from sparkonce.codec import require_kinds
-from sparkonce.failures import FailureKind
+from sparkonce.errors import FailureKind
 from sparkonce.letterbox import LetterKind, StoredLetter, kinds, moment, readable
 from sparkonce.values.letters import Letter
 

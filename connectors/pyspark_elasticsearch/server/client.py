@@ -104,7 +104,7 @@ class Cluster:
     """Sends requests to the cluster.
 
     A resent compare-and-set would not know that it came before, so the client's own retries are
-    off; `sparkonce.exactly_once.retry` repeats what may be repeated. A host that takes no
+    off; `sparkonce.store` repeats what may be repeated. A host that takes no
     connection has got nothing, so the next one is asked at once.
 
     Args:

@@ -10,8 +10,16 @@ from typing import Any
 
 import elasticsearch
 
-from sparkonce.errors import StoreError, StoreRefused, StoreUnreachable
-from sparkonce.failures import AGAIN, RESTART, FailureKind, KnownFailure, refused
+from sparkonce.errors import (
+    AGAIN,
+    RESTART,
+    FailureKind,
+    KnownFailure,
+    StoreError,
+    StoreRefused,
+    StoreUnreachable,
+    refused,
+)
 
 
 def _row(why: str, mend: str = "mend the mapping") -> KnownFailure:

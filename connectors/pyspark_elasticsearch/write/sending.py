@@ -16,10 +16,9 @@ from pyspark_elasticsearch.server.failures import classify, message, of_answer
 from pyspark_elasticsearch.target.placement import PlacementCheck, StreamResender
 from pyspark_elasticsearch.write.documents import Documents, RowGuard
 from sparkonce.delivery import DecisionOver
-from sparkonce.errors import StoreRefused, StoreUnsafe
-from sparkonce.exactly_once.retry import Patience
-from sparkonce.failures import RESTART, FailureKind
+from sparkonce.errors import RESTART, FailureKind, StoreRefused, StoreUnsafe
 from sparkonce.protocol import Manifest
+from sparkonce.store import Patience
 
 log = logging.getLogger("sparkonce")
 

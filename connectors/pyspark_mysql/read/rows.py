@@ -18,8 +18,7 @@ from pymysql.constants import COMMAND
 from pyspark_mysql.read.columns import WireForm
 from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.failures import failure_of, is_late, too_slow
-from sparkonce.errors import ValueUnreadable
-from sparkonce.failures import FailureKind
+from sparkonce.errors import FailureKind, ValueUnreadable
 from sparkonce.values.spark_types import spark_type
 
 BLOCK = 4 * 1024 * 1024

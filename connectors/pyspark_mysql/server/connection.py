@@ -19,8 +19,7 @@ from pyspark_mysql.server.address import Address
 from pyspark_mysql.server.failures import DEMOTED, failure_of, number
 from sparkonce import connections
 from sparkonce.connections import FILES, IDLE, used
-from sparkonce.errors import OptionError, StoreRefused
-from sparkonce.failures import FailureKind
+from sparkonce.errors import FailureKind, OptionError, StoreRefused
 from sparkonce.options import password
 
 ACCESS_OPTIONS = ("password", "passwordFile", "tlsMode", *FILES)

@@ -7,8 +7,15 @@ from contextlib import contextmanager
 
 import pymysql
 
-from sparkonce.errors import StoreError, StoreRefused
-from sparkonce.failures import AGAIN, RESTART, FailureKind, KnownFailure, refused
+from sparkonce.errors import (
+    AGAIN,
+    RESTART,
+    FailureKind,
+    KnownFailure,
+    StoreError,
+    StoreRefused,
+    refused,
+)
 
 _Table = Mapping[tuple[int, ...], str | tuple[str, str]]
 """By numbers, why an error came, and what to do where that is not the usual."""

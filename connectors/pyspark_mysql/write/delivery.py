@@ -26,9 +26,8 @@ from sparkonce import codec
 from sparkonce.change import Names
 from sparkonce.codec import FORGET, reading
 from sparkonce.delivery import DecisionOver, EpochDelivery, in_order
-from sparkonce.errors import BadRow, StoreRefused, StoreUnreachable
+from sparkonce.errors import BadRow, FailureKind, StoreRefused, StoreUnreachable
 from sparkonce.exactly_once.bad_rows import NONE, TooManyBadRows
-from sparkonce.failures import FailureKind
 from sparkonce.protocol import Applied, Manifest, Part
 from sparkonce.values.letters import Letter
 

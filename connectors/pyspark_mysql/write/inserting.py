@@ -20,7 +20,7 @@ from pyspark_mysql.write.plan import TableRows
 from pyspark_mysql.write.refusals import Refusals, RefusedRow, sent_in_halves
 from pyspark_mysql.write.statements import Frame
 from sparkonce.change import Append
-from sparkonce.failures import FailureKind
+from sparkonce.errors import FailureKind
 
 ROOM = 1024
 """Bytes of a packet that are left for its header."""

@@ -40,8 +40,7 @@ from pyspark_mysql.write.plan import TableRows
 from pyspark_mysql.write.statements import probes
 from sparkonce import codec
 from sparkonce.change import Names
-from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
-from sparkonce.failures import RESTART, FailureKind
+from sparkonce.errors import RESTART, FailureKind, OptionError, StoreRefused, StoreUnsafe
 from sparkonce.option_values import suggestion
 from sparkonce.protocol import Plan, digest
 

@@ -13,9 +13,8 @@ from pyspark_mysql.server.literals import value
 from pyspark_mysql.write.chunks import EncodedRows
 from pyspark_mysql.write.plan import TableRows
 from pyspark_mysql.write.statements import OTHER
-from sparkonce.errors import SparkonceError
+from sparkonce.errors import FailureKind, SparkonceError
 from sparkonce.exactly_once.bad_rows import OF_TASK
-from sparkonce.failures import FailureKind
 from sparkonce.values import from_json, letters, spark_types
 from sparkonce.values.letters import Letter
 

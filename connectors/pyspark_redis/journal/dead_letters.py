@@ -14,7 +14,7 @@ from pyspark_redis.journal import scripts
 from pyspark_redis.journal.journal import text
 from pyspark_redis.server.failures import other_type
 from pyspark_redis.server.session import RedisSession
-from sparkonce.failures import RESTART
+from sparkonce.errors import RESTART
 from sparkonce.letterbox import LetterKind, StoredLetter, base64_columns, kinds, moment, readable
 from sparkonce.protocol import Manifest
 

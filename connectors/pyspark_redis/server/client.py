@@ -92,7 +92,7 @@ def connect(options: Mapping[str, Any]) -> redis.Redis:
     """The client of this process for these options; it connects at its first request.
 
     A resent compare-and-set or increment would not know that it came before, so redis-py's own
-    retries are off; `sparkonce.exactly_once.retry` repeats what may be repeated. OptionError where
+    retries are off; `sparkonce.store.Patience` repeats what may be repeated. OptionError where
     address, credentials and TLS contradict each other, or a file is not there.
     """
     url, hosts, name = split(str(options["url"]))

@@ -10,8 +10,7 @@ from typing import NamedTuple
 import redis
 from redis import exceptions
 
-from sparkonce.errors import StoreError, StoreRefused, StoreUnreachable
-from sparkonce.failures import AGAIN, RESTART
+from sparkonce.errors import AGAIN, RESTART, StoreError, StoreRefused, StoreUnreachable
 
 
 class ServerRefusal(NamedTuple):

@@ -24,8 +24,7 @@ import redis
 from redis.commands.core import Script
 
 from pyspark_redis.server.failures import Demoted, OtherType, other_type, translated
-from sparkonce.errors import StoreRefused, StoreUnreachable
-from sparkonce.failures import RESTART
+from sparkonce.errors import RESTART, StoreRefused, StoreUnreachable
 from sparkonce.options import Options
 
 LISTS = {"names": "set", "decided": "hash", "open": "set"}

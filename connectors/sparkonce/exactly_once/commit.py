@@ -41,10 +41,9 @@ from sparkonce.exactly_once.registers import (
     holder_of,
     offsets_record,
 )
-from sparkonce.exactly_once.retry import Patience
 from sparkonce.exactly_once.totals import Start
 from sparkonce.protocol import Applied, Manifest, Part, Plan, Proposal, Receipt, Record
-from sparkonce.store import Store
+from sparkonce.store import Patience, Store
 
 log = logging.getLogger("sparkonce")
 

@@ -18,8 +18,7 @@ from sparkonce.errors import (
 )
 from sparkonce.exactly_once import conflicts
 from sparkonce.exactly_once.driver import Driver, Offsets, Policy
-from sparkonce.exactly_once.ledger import Ledger
-from sparkonce.exactly_once.ownership import united
+from sparkonce.exactly_once.ledger import Ledger, united
 from sparkonce.protocol import Follows, Receipt
 
 

@@ -17,7 +17,6 @@ from sparkonce.codec import DELETE, reading
 from sparkonce.errors import ConcurrentDriver, DecisionLost, StoreUnreachable
 from sparkonce.exactly_once.driver import Driver, Offsets
 from sparkonce.exactly_once.ledger import Ledger, from_record
-from sparkonce.exactly_once.retry import Patience
 from sparkonce.protocol import (
     Advance,
     Applied,
@@ -27,7 +26,7 @@ from sparkonce.protocol import (
     digest,
     no_progress,
 )
-from sparkonce.store import Store
+from sparkonce.store import Patience, Store
 
 
 @dataclass(frozen=True)

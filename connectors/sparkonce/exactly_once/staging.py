@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from sparkonce.errors import ChunkTooLarge, StoreError
 from sparkonce.exactly_once.bad_rows import Count
 from sparkonce.exactly_once.ledger import from_record
-from sparkonce.exactly_once.retry import Patience
 from sparkonce.protocol import BadRowSplitter, Chunk, Encoder, Reasons, Receipt, Task
-from sparkonce.store import Store
+from sparkonce.store import Patience, Store
 
 if TYPE_CHECKING:
     import pyarrow as pa

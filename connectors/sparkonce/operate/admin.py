@@ -11,13 +11,11 @@ from sparkonce.errors import RecordDamaged, SparkonceError, StoreLostData
 from sparkonce.exactly_once import registers
 from sparkonce.exactly_once.commit import leftovers
 from sparkonce.exactly_once.driver import Offsets
-from sparkonce.exactly_once.ledger import Ledger, from_record, kin_of
+from sparkonce.exactly_once.ledger import Ledger, Ownership, from_record, kin_of
 from sparkonce.exactly_once.neighbours import finish_late
-from sparkonce.exactly_once.ownership import Ownership
 from sparkonce.exactly_once.registers import CLAIM, Registers, holder_of
-from sparkonce.exactly_once.retry import Patience
 from sparkonce.protocol import Advance, Applied, Record, Staged, no_progress
-from sparkonce.store import Store
+from sparkonce.store import Patience, Store
 
 BESIDE = CLAIM, registers.OFFSETS
 """What begins the names of records that are no ledgers."""

@@ -24,13 +24,13 @@ __all__ = [
     "DataSource",
     "InputPartition",
     "Reader",
+    "Shipped",
     "StreamArrowWriter",
     "StreamReader",
     "WriterCommitMessage",
     "errors_first",
     "keeps_filters_apart",
     "limits",
-    "reduced",
     "require_arrow",
 ]
 
@@ -103,15 +103,30 @@ def require_arrow() -> None:
         ) from None
 
 
-def reduced(made: object, extra: str) -> tuple[Any, ...]:
-    """What ``__reduce__`` gives for an object that Spark sends to executors.
+class Shipped:
+    """What Spark makes on the driver, and sends to executors: a reader or a writer.
 
-    Spark names its class alone, so one without sparkonce would only say ``No module named
-    'sparkonce'``. What makes the object there goes by value, and says what `extra` to install.
+    Attributes:
+        connector: its path.
+        options: as the user gave them.
+        schema: of the rows: Spark's for a reader, Arrow's for a writer.
     """
-    kind = type(made)
-    release = sys.modules[kind.__module__.partition(".")[0]].__version__
-    return _maker(), (kind.__module__, kind.__qualname__, release, extra), vars(made)
+
+    def __init__(self, connector: str, options: dict[str, str], schema: Any) -> None:
+        self.connector, self.options, self.schema = connector, options, schema
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What makes it there; what begins with ``_`` stays here.
+
+        Spark names its class alone, so an executor without sparkonce would only say ``No module
+        named 'sparkonce'``. What makes it goes by value, and says what extra to install.
+        """
+        from sparkonce.store import extra
+
+        kind = type(self)
+        release = sys.modules[kind.__module__.partition(".")[0]].__version__
+        made = kind.__module__, kind.__qualname__, release, extra(self.connector)
+        return _maker(), made, {n: one for n, one in vars(self).items() if not n.startswith("_")}
 
 
 def _maker() -> Callable[[str, str, str, str], Any]:

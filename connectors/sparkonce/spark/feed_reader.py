@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from sparkonce import errors
 from sparkonce.errors import OptionError, UnsupportedQuery
-from sparkonce.exactly_once.retry import Patience
 from sparkonce.options import parse
 from sparkonce.reading import STARTS, Feed, Followable, Follower, Offset, Scan
 from sparkonce.spark import features
-from sparkonce.spark.features import (
-    AvailableNow,
-    InputPartition,
-    StreamReader,
-    errors_first,
-    require_arrow,
-)
-from sparkonce.spark.reader import ReadPartition, as_spark, require_same_columns, rows_of
-from sparkonce.spark.types import arrow_schema
-from sparkonce.store import extra, load
+from sparkonce.spark.features import AvailableNow, InputPartition, StreamReader, errors_first
+from sparkonce.spark.reader import ReadPartition, SplitReader, as_spark
+from sparkonce.store import load
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -36,16 +25,12 @@ log = logging.getLogger("sparkonce")
 MOST = "maxRowsPerBatch"
 
 
-class FeedReader(StreamReader):
+class FeedReader(SplitReader, StreamReader):
     """Adapts Spark's calls to a `Follower`, on the driver, and to a feed's rows, in tasks."""
 
-    def __init__(self, connector: str, options: dict[str, str], schema: StructType) -> None:
-        self.connector, self.options, self.spark_schema = connector, options, schema
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """See `features.reduced`."""
-        plain = type(self)(self.connector, self.options, self.spark_schema)
-        return features.reduced(plain, extra(self.connector))
+    def _open(self) -> tuple[Callable[[Options, Scan], Feed], Options]:
+        followable, options = opened(self.connector, self.options)
+        return followable.feed, options
 
     @errors_first()
     def initialOffset(self) -> Offset:  # noqa: N802 (Spark's name)
@@ -59,29 +44,9 @@ class FeedReader(StreamReader):
         log.debug("from %s to %s: %d splits", start, end, len(splits))
         return [ReadPartition(split) for split in splits]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a split."""
-        return rows_of(partition, self._feed, arrow_schema(self.spark_schema))
-
     @cached_property
     def _follower(self) -> Follower:
-        return Follower(self._feed()[0])
-
-    @cached_property
-    def _opened(self) -> tuple[Followable, Options]:
-        errors.set_up_logging()
-        require_arrow()
-        return opened(self.connector, self.options)
-
-    @property
-    def _patience(self) -> Patience:
-        return Patience(self._opened[1]["maxRetries"])
-
-    def _feed(self) -> tuple[Feed, Patience]:
-        followable, options = self._opened
-        schema = arrow_schema(self.spark_schema)
-        require_same_columns(options, schema)
-        return followable.feed(options, Scan(schema)), self._patience
+        return Follower(self._source())
 
 
 class _LimitedFeedReader(FeedReader, AvailableNow):
@@ -127,7 +92,7 @@ class _WholeFeedReader(FeedReader):
                 " with 4.2. What to do: use a newer Spark, or leave the option out",
                 MOST,
             )
-        return Follower(self._feed()[0])
+        return Follower(self._source())
 
 
 def reader(connector: str, raw: dict[str, str], schema: StructType) -> FeedReader:

@@ -7,6 +7,7 @@ import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
@@ -15,7 +16,6 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from sparkonce import checks, errors
 from sparkonce.errors import OptionError, UnsupportedQuery, ValueUnreadable
-from sparkonce.exactly_once.retry import Patience
 from sparkonce.options import parse
 from sparkonce.reading import (
     STARTS,
@@ -31,10 +31,10 @@ from sparkonce.reading import (
     Source,
 )
 from sparkonce.spark import features
-from sparkonce.spark.features import InputPartition, errors_first
+from sparkonce.spark.features import InputPartition, Shipped, errors_first, require_arrow
 from sparkonce.spark.features import Reader as SparkReader
 from sparkonce.spark.types import arrow_schema
-from sparkonce.store import extra, load
+from sparkonce.store import Patience, load
 from sparkonce.values.spark_types import spark_type
 
 if TYPE_CHECKING:
@@ -104,37 +104,54 @@ class ReadPartition(InputPartition):
     """A split on its way to a task."""
 
 
-class BatchReader(SparkReader):
+class SplitReader(Shipped):
+    """What readers of batches and of streams have in common: the rows of splits, in tasks."""
+
+    filters: tuple[Filter, ...] = ()
+
+    def _open(self) -> tuple[Callable[[Options, Scan], Any], Options]:
+        """How the connector makes what is read, and its options."""
+        raise NotImplementedError
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a split, with the fields that Spark expects."""
+        if partition.value is None:
+            return
+        with errors_first():
+            source, schema = self._source(), arrow_schema(self.schema)
+            for batch in _begun(source, partition.value, self._patience):
+                yield _as_announced(batch, schema)
+
+    def _source(self) -> Any:
+        make, options = self._opened
+        schema = arrow_schema(self.schema)
+        _require_same_columns(options, schema)
+        return make(options, Scan(schema, self.filters))
+
+    @cached_property
+    def _opened(self) -> tuple[Callable[[Options, Scan], Any], Options]:
+        errors.set_up_logging()
+        require_arrow()
+        return self._open()
+
+    @property
+    def _patience(self) -> Patience:
+        return Patience(self._opened[1]["maxRetries"])
+
+
+class BatchReader(SplitReader, SparkReader):
     """Adapts Spark's two calls to the splits of a source, and their rows."""
 
-    def __init__(self, connector: str, options: dict[str, str], schema: StructType) -> None:
-        self.connector, self.options, self.spark_schema = connector, options, schema
-        self.filters: tuple[Filter, ...] = ()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """See `features.reduced`."""
-        return features.reduced(self, extra(self.connector))
+    def _open(self) -> tuple[Callable[[Options, Scan], Source], Options]:
+        readable, options = opened(self.connector, self.options)
+        return readable.source, options
 
     @errors_first()
     def partitions(self) -> Sequence[InputPartition]:
         """The splits; one that is empty where there are no rows."""
-        source, patience = self._source()
-        splits = patience.run(source.splits)
+        splits = self._patience.run(self._source().splits)
         log.info("%s is read in %d splits", self.connector.rpartition(":")[2], len(splits))
         return [ReadPartition(split) for split in splits] or [ReadPartition(None)]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a split."""
-        if partition.value is not None:
-            yield from rows_of(partition, self._source, arrow_schema(self.spark_schema))
-
-    def _source(self) -> tuple[Source, Patience]:
-        errors.set_up_logging()
-        readable, options = opened(self.connector, self.options)
-        schema = arrow_schema(self.spark_schema)
-        require_same_columns(options, schema)
-        source = readable.source(options, Scan(schema, self.filters))
-        return source, Patience(options["maxRetries"])
 
 
 class FilteringReader(BatchReader):
@@ -212,16 +229,6 @@ def _require_none_of_streams(found: Readable, raw: Mapping[str, str]) -> None:
             )
 
 
-def rows_of(
-    partition: InputPartition, opened: Callable[[], tuple[Rows, Patience]], schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    """The rows of a split, with the fields that Spark expects."""
-    with errors_first():
-        source, patience = opened()
-        for batch in _begun(source, partition.value, patience):
-            yield _as_announced(batch, schema)
-
-
 def _begun(source: Rows, split: Any, patience: Patience) -> Iterator[pa.RecordBatch]:
     """The batches of a split. Until the first has come, silence of the store is waited for."""
 
@@ -283,7 +290,7 @@ def _inside(column: pa.Array) -> list[pa.Array]:
     return [column.items.slice(first, last - first)]
 
 
-def require_same_columns(options: Options, schema: pa.Schema) -> None:
+def _require_same_columns(options: Options, schema: pa.Schema) -> None:
     """Refuse a schema beside another choice of columns."""
     wanted = options["columns"]
     if wanted and [one.lower() for one in wanted] != [one.lower() for one in schema.names]:

@@ -19,10 +19,11 @@ from sparkonce.exactly_once.driver import Driver
 from sparkonce.exactly_once.guards import require_messages
 from sparkonce.exactly_once.ledger import new_token, sink_name
 from sparkonce.protocol import Follows, Origin, Plan, Receipt, Task, attempt_of
-from sparkonce.spark import features, storage
+from sparkonce.spark import storage
 from sparkonce.spark.checkpoint import Checkpoint, require_planned, require_readable, require_seen
 from sparkonce.spark.features import (
     ArrowWriter,
+    Shipped,
     StreamArrowWriter,
     WriterCommitMessage,
     errors_first,
@@ -42,7 +43,6 @@ from sparkonce.spark.session import (
     warn_of_mixing,
 )
 from sparkonce.spark.storage import Unreadable, without_refresh
-from sparkonce.store import extra
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,7 +59,7 @@ class Message(WriterCommitMessage):
     session: SparkSettings = field(default_factory=SparkSettings)
 
 
-class SinkWriter:
+class SinkWriter(Shipped):
     """What writers of streams and of batches have in common.
 
     Attributes:
@@ -71,16 +71,12 @@ class SinkWriter:
     plan: Plan[Any] | None = None
 
     def __init__(self, connector: str, options: dict[str, str], schema: pa.Schema) -> None:
-        self.connector, self.options, self.schema = connector, options, schema
+        super().__init__(connector, options, schema)
         self._require_fit()
 
     def _require_fit(self) -> None:
         """Refuse what can be known before any row is read."""
         self.plan = self._sink().check().plan
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """See `features.reduced`."""
-        return features.reduced(self, extra(self.connector))
 
     def _sink(self) -> Sink:
         """The sink that it writes to; a process keeps its connection."""

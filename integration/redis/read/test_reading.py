@@ -28,8 +28,8 @@ from sparkonce.errors import (
     StoreUnreachable,
     ValueUnreadable,
 )
-from sparkonce.exactly_once.retry import Patience
 from sparkonce.reading import Compare, OneOf
+from sparkonce.store import Patience
 from sparkonce.values import spark_types
 
 pytestmark = pytest.mark.variants

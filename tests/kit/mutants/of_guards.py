@@ -13,8 +13,7 @@ from sparkonce.exactly_once.commit import Committer
 from sparkonce.exactly_once.driver import Driver, Policy
 from sparkonce.exactly_once.guards import Verdict, _after, identify, judge
 from sparkonce.exactly_once.guards import _allow_replacing as allow_replacing
-from sparkonce.exactly_once.ledger import Ledger
-from sparkonce.exactly_once.ownership import Ownership
+from sparkonce.exactly_once.ledger import Ledger, Ownership
 from sparkonce.exactly_once.registers import DecidedEpoch, Registers, Standing, holder_of
 from sparkonce.protocol import Manifest, Record
 

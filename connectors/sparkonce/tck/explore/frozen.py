@@ -8,7 +8,8 @@ from contextlib import ExitStack, contextmanager
 from itertools import count
 from unittest import mock
 
-from sparkonce.exactly_once import commit, ledger, retry
+from sparkonce import store
+from sparkonce.exactly_once import commit, ledger
 from sparkonce.operate import admin
 from sparkonce.tck.simulation import memory
 
@@ -54,7 +55,7 @@ def frozen() -> Iterator[Tokens]:
     log.setLevel(logging.CRITICAL)
     with ExitStack() as stack:
         stack.enter_context(mock.patch.object(ledger, "uuid", tokens))
-        for module in (admin, commit, ledger, memory, retry):
+        for module in (admin, commit, ledger, memory, store):
             stack.enter_context(mock.patch.object(module, "time", clock))
         try:
             yield tokens

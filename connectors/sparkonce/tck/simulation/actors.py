@@ -12,10 +12,9 @@ import pyarrow as pa
 from sparkonce.exactly_once.commit import Committer
 from sparkonce.exactly_once.driver import Driver, Offsets, Policy
 from sparkonce.exactly_once.ledger import Ledger, new_token, sink_name
-from sparkonce.exactly_once.retry import Patience
 from sparkonce.exactly_once.staging import ChunkSize, stage
 from sparkonce.protocol import Chunk, Follows, Plan, Receipt, Task, attempt_of
-from sparkonce.store import Store
+from sparkonce.store import Patience, Store
 from sparkonce.tck.simulation.faults import FaultyStore
 from sparkonce.tck.subject import Subject, batch
 
