@@ -136,8 +136,7 @@ Client = TypeVar("Client", bound=Closable)
 class SharedClient(Generic[Client]):
     """A client for all who may use the same one at once; a new one is made once it was idle.
 
-    Args:
-        make: gives one, which connects at its first request.
+    `make` gives one, which connects at its first request.
     """
 
     def __init__(self, make: Callable[[], Client]) -> None:

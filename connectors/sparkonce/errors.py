@@ -257,10 +257,7 @@ class KnownFailure(NamedTuple):
     def error(self, store: str, doing: str, words: str) -> StoreError:
         """The error for the reader.
 
-        Args:
-            store: its name.
-            doing: what was tried.
-            words: the server's own.
+        `store` is its name, `doing` what was tried, `words` are the server's own.
         """
         made, how = (StoreUnreachable, "failed") if self.passes else (StoreRefused, "refused")
         return made(f"{store} {how} while {doing}: {words}", self.why, self.todo)

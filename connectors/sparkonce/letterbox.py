@@ -86,8 +86,7 @@ class KeepsLetters(Protocol):
 def kinds(letters: Iterable[tuple[str, str, str]]) -> list[LetterKind]:
     """The kinds of letters, the most frequent first.
 
-    Args:
-        letters: of each the sink, the reason, and when it was written, as `moment` shows it.
+    Of each letter it takes the sink, the reason, and when it was written, as `moment` shows it.
     """
     counts: Counter[tuple[str, str]] = Counter()
     last: dict[tuple[str, str], str] = {}

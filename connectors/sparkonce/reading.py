@@ -281,9 +281,7 @@ class Follower:
     def end(self, start: Offset, most: int | None) -> Offset:
         """Where the epoch ends that begins at `start`; `start` itself if there is nothing new.
 
-        Args:
-            start: an offset that Spark has kept, or the beginning.
-            most: rows that the epoch may have, roughly.
+        Spark has kept `start`, or it is the beginning. The epoch may have about `most` rows.
 
         Raises:
             UnsupportedQuery: the offset is not of this package.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from sparkonce import checks, options
 from sparkonce.errors import OptionError, UnsupportedQuery
@@ -23,35 +23,23 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Version(NamedTuple):
-    """The name that a batch gives itself, by ``txnAppId`` and ``txnVersion``."""
-
-    app: str
-    number: int
-
-
 @dataclass(frozen=True)
 class Sink:
-    """A connected sink and everything that its options say.
+    """A connected sink, and what follows from its options.
 
     Attributes:
         encoder: makes what turns rows into chunks.
-        checkpoint: where an option places it.
-        storage: the option ``checkpointStorageOptions``.
         may_be_unreadable: whether a warning is enough where the checkpoint can't be read.
     """
 
+    options: Options
     store: Store
     plan: Plan[Any]
     encoder: Callable[[Plan[Any]], Encoder | BadRowSplitter]
     policy: Policy
     patience: Patience
     size: ChunkSize
-    sink_id: str | None
-    checkpoint: str | None
-    storage: str | None = field(default=None, repr=False)
-    may_be_unreadable: bool = False
-    version: Version | None = None
+    may_be_unreadable: bool
 
     def check(self) -> Sink:
         """Refuse server and target where they are not fit; the sink with the plan for them."""
@@ -104,6 +92,7 @@ def _open(path: str, raw: frozenset[tuple[str, str]], schema: bytes, overwrite: 
     unreadable = "warn" if plan.repeatable else "fail"
     rows = parsed["chunkRows"] or max(20, min(plan.rows, plan.cells // max(1, plan.columns)))
     return Sink(
+        options=parsed,
         store=connector.connect(parsed),
         plan=plan,
         encoder=encoder,
@@ -116,11 +105,7 @@ def _open(path: str, raw: frozenset[tuple[str, str]], schema: bytes, overwrite: 
         ),
         patience=Patience(parsed["maxRetries"]),
         size=ChunkSize(rows, plan.bytes),
-        sink_id=parsed["sinkId"],
-        checkpoint=parsed["checkpointLocation"],
-        storage=parsed["checkpointStorageOptions"],
         may_be_unreadable=(parsed["onUnreadableCheckpoint"] or unreadable) == "warn",
-        version=Version(app, parsed["txnVersion"]) if (app := parsed["txnAppId"]) else None,
     )
 
 

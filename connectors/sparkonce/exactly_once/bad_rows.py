@@ -177,8 +177,7 @@ class BadRowCounter:
     def warn(self, where: str) -> None:
         """Say once an epoch what has gone aside.
 
-        Args:
-            where: in words, the table or the index of dead letters.
+        `where` is, in words, the table or the index of dead letters.
         """
         if self.reasons.rows:
             manifest = self.manifest

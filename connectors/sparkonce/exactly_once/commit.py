@@ -9,26 +9,11 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from sparkonce.errors import DecisionLost, StoreError, StoreUnreachable
+from sparkonce.exactly_once import conflicts, guards, neighbours
 from sparkonce.exactly_once.bad_rows import require_few
-from sparkonce.exactly_once.conflicts import given_up, lost_decision, unfinished_batch
 from sparkonce.exactly_once.driver import Driver, Policy
-from sparkonce.exactly_once.guards import (
-    Verdict,
-    identify,
-    judge,
-    require_first_write,
-    require_not_doomed,
-    require_same_decision,
-    require_same_shape,
-    require_skips_of,
-)
+from sparkonce.exactly_once.guards import Verdict
 from sparkonce.exactly_once.ledger import Ledger, from_record, new_token
-from sparkonce.exactly_once.neighbours import (
-    finish_others,
-    is_any_unfinished,
-    require_latest,
-    warn_of_neighbours,
-)
 from sparkonce.exactly_once.registers import (
     LOST_RACES,
     DecidedEpoch,
@@ -49,14 +34,7 @@ log = logging.getLogger("sparkonce")
 
 
 class Committer:
-    """Commits and aborts the epochs of one sink.
-
-    Args:
-        store: where ledger, log and target lie.
-        plan: what is done with the rows.
-        policy: what to do when sink and checkpoint disagree.
-        patience: how long to wait for a store that does not answer.
-    """
+    """Commits and aborts the epochs of one sink."""
 
     def __init__(self, store: Store, plan: Plan[Any], policy: Policy, patience: Patience) -> None:
         self.store, self.plan, self.policy, self.patience = store, plan, policy, patience
@@ -73,7 +51,7 @@ class Committer:
             return self._commit(driver, receipts)
         except StoreError as error:
             if driver.once and self._is_unfinished(driver.name):
-                raise unfinished_batch(error, driver) from error
+                raise conflicts.unfinished_batch(error, driver) from error
             raise
 
     def _is_unfinished(self, name: str) -> bool:
@@ -87,22 +65,22 @@ class Committer:
         first: Ledger | None = None
         start = Start(time.time(), max((one.seconds for one in receipts), default=0.0))
         if (driver.once or driver.named) and not self.policy.own_keys:
-            finish_others(self.registers, driver)
+            neighbours.finish_others(self.registers, driver)
         for lost in range(1, LOST_RACES + 1):  # who lost a race reads and judges anew
             standing = self._stand(driver)
             base = standing.base
             first = first or base
-            require_same_decision(first, base, driver)
-            verdict = judge(base, driver, self.policy)
-            require_first_write(first, driver)
-            require_skips_of(
+            guards.require_same_decision(first, base, driver)
+            verdict = guards.judge(base, driver, self.policy)
+            guards.require_first_write(first, driver)
+            guards.require_skips_of(
                 base.decision.token if verdict is Verdict.REPLAY else None,
                 list(receipts),
                 driver.epoch,
             )
             try:
                 base = self._establish(standing, driver)
-                require_not_doomed(base, receipts)
+                guards.require_not_doomed(base, receipts)
                 taken = self._take(base, driver, receipts, verdict, start)
             except DecisionLost:
                 if not standing.may_vanish():  # else an abort or gc took it: nothing is lost
@@ -163,15 +141,17 @@ class Committer:
         for _ in range(LOST_RACES):  # to finish an epoch moves its ledger: all is read anew
             ledger = self.registers.load(driver.name)
             claim, rival = self.registers.rival(ledger, driver)
-            base = identify(ledger, rival, driver, self.policy)  # who is refused finishes nothing
+            # Who is refused finishes nothing.
+            base = guards.identify(ledger, rival, driver, self.policy)
             standing = Standing(ledger, rival, claim, base)
             unfinished = standing.unfinished()
             if unfinished is None:
                 return standing
-            if not self._may_finish(driver):
-                require_latest(self.registers, unfinished)
             log.warning("Finishing epoch %d of %s", unfinished.decision.epoch, unfinished.name)
-            self.registers.finish(unfinished)
+            if self._may_finish(driver):
+                self.registers.finish(unfinished)
+            else:
+                neighbours.finish_late(self.registers, unfinished)
         raise contended(driver.name)
 
     def _may_finish(self, driver: Driver) -> bool:
@@ -194,7 +174,7 @@ class Committer:
         base, rival, claim = standing.base, standing.rival, standing.claim
         if standing.ledger is not base:
             if not (base.owner.retired or self.policy.repeatable):
-                warn_of_neighbours(self.registers, driver)
+                neighbours.warn_of_neighbours(self.registers, driver)
             _announce(base)
             base = self._write(base.moved())  # first: who takes the claim later must retire it
         if rival is not None:
@@ -238,7 +218,7 @@ class Committer:
             log.log(level, "Epoch %d of %s %s: skipped", base.decision.epoch, base.name, happened)
             # Written, not just read: a store that was cut off may show what it has lost.
             return DecidedEpoch(self._write(mine.replayed_by(driver.run_id)))
-        require_same_shape(self.plan.shape, self.plan.target, receipts)
+        guards.require_same_shape(self.plan.shape, self.plan.target, receipts)
         planned, since = self.manifest(mine, driver, receipts), time.monotonic()
         require_few(self.policy.max_bad_rows, planned, receipts)
         manifest = self.patience.run(lambda: self.store.prepare(planned))
@@ -263,9 +243,9 @@ class Committer:
         if (
             done.owner.query_id == driver.query_id and done.decision.epoch < driver.epoch
         ):  # a failover undid it
-            raise lost_decision(done, driver)
+            raise conflicts.lost_decision(done, driver)
         if done.totals.dropped > taken.ledger.totals.dropped:
-            raise given_up(done, driver)
+            raise conflicts.given_up(done, driver)
         return done
 
     def _decide(self, decided: Ledger, manifest: Manifest, driver: Driver) -> Learned:
@@ -299,7 +279,7 @@ class Committer:
         if done.is_done_with:
             try:
                 # Who has an older decision open must find that this one came after it.
-                if not is_any_unfinished(self.registers, done.name):
+                if not neighbours.is_any_unfinished(self.registers, done.name):
                     self.registers.drop({done.name: done.to_record()})
             except StoreError as error:
                 log.warning("The record of %s stays, with all applied: %s", done.name, error)

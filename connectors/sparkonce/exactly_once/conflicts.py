@@ -6,37 +6,19 @@ import re
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from sparkonce.errors import (
-    BatchOvertaken,
-    BatchUnfinished,
-    CheckpointBehindSink,
-    CheckpointDiverged,
-    CheckpointReplaced,
-    ConcurrentDriver,
-    DecisionDropped,
-    DecisionLost,
-    QueryRetired,
-    SinkBehindCheckpoint,
-    SinkRenamed,
-    StagedDataMissing,
-    StoreLostData,
-    VersionBehindSink,
-    VersionTaken,
-    WrittenTwice,
-)
+from sparkonce import errors
 from sparkonce.protocol import Follows, Manifest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sparkonce.errors import SparkonceError, StoreError
     from sparkonce.exactly_once.driver import Driver, Policy
     from sparkonce.exactly_once.ledger import Ledger
 
 
-def concurrent_driver(ledger: Ledger, driver: Driver) -> ConcurrentDriver:
+def concurrent_driver(ledger: Ledger, driver: Driver) -> errors.ConcurrentDriver:
     """The error for a driver that another one has overtaken."""
-    return ConcurrentDriver(
+    return errors.ConcurrentDriver(
         f"Another driver commits to {ledger.name!r}: run {ledger.owner.run_id} has epoch"
         f" {ledger.decision.epoch}, while run {driver.run_id} commits epoch {driver.epoch}",
         why="two drivers on one checkpoint would each apply their own rows",
@@ -44,18 +26,15 @@ def concurrent_driver(ledger: Ledger, driver: Driver) -> ConcurrentDriver:
     )
 
 
-def replaced(old: Ledger, driver: Driver, override: str) -> CheckpointReplaced:
+def replaced(old: Ledger, driver: Driver, override: str) -> errors.CheckpointReplaced:
     """The error for a query that is new to a sink.
 
-    Args:
-        old: what the sink holds.
-        driver: of the query.
-        override: the value of ``onNewCheckpoint`` by which it would go on.
+    `override` is the value of ``onNewCheckpoint`` by which it would go on from what `old` holds.
     """
     reached = (
         f"up to epoch {old.decision.epoch}" if old.decision.epoch >= 0 else "or by those before it"
     )
-    return CheckpointReplaced(
+    return errors.CheckpointReplaced(
         f"Query {driver.query_id} at checkpoint {driver.checkpoint or 'not known'} is new to sink"
         f" {old.name!r}, which was written by query {old.owner.query_id} at checkpoint"
         f" {old.owner.checkpoint or 'not known'} {reached}",
@@ -68,9 +47,9 @@ def replaced(old: Ledger, driver: Driver, override: str) -> CheckpointReplaced:
     )
 
 
-def renamed(known: Ledger, driver: Driver) -> SinkRenamed:
+def renamed(known: Ledger, driver: Driver) -> errors.SinkRenamed:
     """The error for a query that names its sink otherwise than before."""
-    return SinkRenamed(
+    return errors.SinkRenamed(
         f"Query {driver.query_id} writes to sink {known.name!r}, but now names {driver.name!r}",
         why="a new sink id has no memory of what this checkpoint has committed",
         todo=f"set option sinkId={known.sink_id} (or leave it out, if that is the query id);"
@@ -78,7 +57,7 @@ def renamed(known: Ledger, driver: Driver) -> SinkRenamed:
     )
 
 
-def retired(known: Ledger, driver: Driver) -> QueryRetired:
+def retired(known: Ledger, driver: Driver) -> errors.QueryRetired:
     """The error for a query that another one has replaced."""
     named = (
         f" and a sinkId (not {known.sink_id!r})" if known.sink_id != known.owner.query_id else ""
@@ -88,7 +67,7 @@ def retired(known: Ledger, driver: Driver) -> QueryRetired:
         if driver.named
         else f"with a checkpoint path{named} of its own"
     )
-    return QueryRetired(
+    return errors.QueryRetired(
         f"Query {driver.query_id} was replaced as the owner of sink {known.name!r}",
         why="another query has gone on from there, or is about to: it takes the sink over before"
         " its first epoch; both would apply the same rows",
@@ -97,9 +76,9 @@ def retired(known: Ledger, driver: Driver) -> QueryRetired:
     )
 
 
-def diverged(ledger: Ledger, driver: Driver) -> CheckpointDiverged:
+def diverged(ledger: Ledger, driver: Driver) -> errors.CheckpointDiverged:
     """The error for an epoch that was decided with other offsets."""
-    return CheckpointDiverged(
+    return errors.CheckpointDiverged(
         f"Epoch {ledger.decision.epoch} of checkpoint {driver.checkpoint} is not the epoch"
         f" {ledger.decision.epoch} that sink {ledger.name!r} holds: their offsets differ",
         why="the checkpoint was restored or copied, or its host crashed and lost"
@@ -111,10 +90,10 @@ def diverged(ledger: Ledger, driver: Driver) -> CheckpointDiverged:
     )
 
 
-def checkpoint_behind(ledger: Ledger, driver: Driver) -> CheckpointBehindSink:
+def checkpoint_behind(ledger: Ledger, driver: Driver) -> errors.CheckpointBehindSink:
     """The error for an epoch of a stream that comes after a later one."""
     epoch = ledger.decision.epoch
-    return CheckpointBehindSink(
+    return errors.CheckpointBehindSink(
         f"Epoch {driver.epoch} of query {driver.query_id} comes after sink {ledger.name!r} has"
         f" decided epoch {epoch}",
         why="either the checkpoint was restored to an earlier state, or a second driver runs on"
@@ -132,13 +111,13 @@ def _or_its_offsets(ledger: Ledger) -> str:
     )
 
 
-def sink_behind(ledger: Ledger, driver: Driver, policy: Policy) -> SinkBehindCheckpoint:
+def sink_behind(ledger: Ledger, driver: Driver, policy: Policy) -> errors.SinkBehindCheckpoint:
     """The error for an epoch of a stream whose predecessors the sink lacks."""
     clean = "" if policy.repeatable else " (into an emptied target, as all rows are added again)"
     has = (
         f"ends at epoch {ledger.decision.epoch}" if ledger.decision.epoch >= 0 else "holds no epoch"
     )
-    return SinkBehindCheckpoint(
+    return errors.SinkBehindCheckpoint(
         f"Epoch {driver.epoch} is next for query {driver.query_id}, but sink {ledger.name!r} {has}",
         why="the store lost commits that it had acknowledged (a failover, a restored backup), or"
         " the target or sinkId is new to this checkpoint; the rows in between are missing there",
@@ -147,9 +126,9 @@ def sink_behind(ledger: Ledger, driver: Driver, policy: Policy) -> SinkBehindChe
     )
 
 
-def version_behind(ledger: Ledger, driver: Driver) -> VersionBehindSink:
+def version_behind(ledger: Ledger, driver: Driver) -> errors.VersionBehindSink:
     """The error for a version that is lower than the last one of its application."""
-    return VersionBehindSink(
+    return errors.VersionBehindSink(
         f"Version {driver.epoch} of {driver.query_id!r} comes after sink {ledger.name!r} has"
         f" version {ledger.decision.epoch}",
         why="its rows may have taken effect long ago, or be those of an application that counts"
@@ -160,10 +139,10 @@ def version_behind(ledger: Ledger, driver: Driver) -> VersionBehindSink:
     )
 
 
-def version_taken(ledger: Ledger, driver: Driver) -> VersionTaken:
+def version_taken(ledger: Ledger, driver: Driver) -> errors.VersionTaken:
     """The error for a version that another query has written under the same name."""
     before, now = (_writer(one) for one in (ledger.decision.stream, driver.stream))
-    return VersionTaken(
+    return errors.VersionTaken(
         f"Version {driver.epoch} of {driver.query_id!r} was written into {ledger.target!r} by"
         f" {before}, and comes now from {now}",
         why="to skip it, as a repetition, would lose rows if it is another batch",
@@ -176,11 +155,11 @@ def _writer(stream: str | None) -> str:
     return f"foreachBatch of query {stream}" if stream else "a batch outside a stream"
 
 
-def written_twice(ledger: Ledger, driver: Driver) -> WrittenTwice:
+def written_twice(ledger: Ledger, driver: Driver) -> errors.WrittenTwice:
     """The error for a second write into one target, of one run at one epoch."""
     job = driver.named and not driver.stream
     who = f"Version {driver.epoch} of" if driver.named else f"Batch {driver.epoch} of query"
-    return WrittenTwice(
+    return errors.WrittenTwice(
         f"{who} {driver.query_id} writes to target {ledger.target!r} for the second time in one"
         f" {'session' if job else 'run'}",
         why="two writes of one batch into one target can't be told from a repetition of the first,"
@@ -191,9 +170,9 @@ def written_twice(ledger: Ledger, driver: Driver) -> WrittenTwice:
     )
 
 
-def unfinished_batch(error: StoreError, driver: Driver) -> BatchUnfinished:
+def unfinished_batch(error: errors.StoreError, driver: Driver) -> errors.BatchUnfinished:
     """The error for a batch without a name that is decided, and can't be applied."""
-    return BatchUnfinished(
+    return errors.BatchUnfinished(
         f"A batch into {driver.target} is decided, and has not taken effect whole: {error.what}",
         why=error.why,
         todo=f"{_before_a_restart(error.todo)}; then run `sparkonce recover URL --sink"
@@ -207,7 +186,7 @@ def _before_a_restart(todo: str) -> str:
     return re.split(r"(?:[,;]? ?(?:then|and) )?restart the query", todo)[0] or "mend that"
 
 
-def in_the_way(error: SparkonceError, name: str, target: str) -> SparkonceError:
+def in_the_way(error: errors.SparkonceError, name: str, target: str) -> errors.SparkonceError:
     """An error of another sink, which a batch has to finish first: it says whose it is."""
     command = f"sparkonce status URL {name}"
     return type(error)(
@@ -219,11 +198,11 @@ def in_the_way(error: SparkonceError, name: str, target: str) -> SparkonceError:
     )
 
 
-def overtaken(ledger: Ledger, others: Sequence[Ledger]) -> BatchOvertaken:
+def overtaken(ledger: Ledger, others: Sequence[Ledger]) -> errors.BatchOvertaken:
     """The error for a decision that is finished late, over what others have decided."""
     first = min(one.decision.decided_at for one in others)
     command = f"sparkonce recover URL --sink {ledger.name}"
-    return BatchOvertaken(
+    return errors.BatchOvertaken(
         f"Epoch {ledger.decision.epoch} of sink {ledger.name!r} was decided at"
         f" {moment(ledger.decision.decided_at)}"
         f" and is not wholly applied; {_named([one.name for one in others])} wrote to"
@@ -245,9 +224,9 @@ def written_beside(ledger: Ledger, names: Sequence[str]) -> tuple[str, str, str]
     )
 
 
-def given_up(now: Ledger, driver: Driver) -> DecisionDropped:
+def given_up(now: Ledger, driver: Driver) -> errors.DecisionDropped:
     """The error for a decision that an operator dropped while its driver applied it."""
-    return DecisionDropped(
+    return errors.DecisionDropped(
         f"Epoch {driver.epoch} of sink {driver.name!r} was dropped while it was applied",
         why="somebody ran sparkonce recover --drop, which gives up the rows that are not applied",
         todo="write those rows again under another number or name, if they are wanted; what was"
@@ -255,9 +234,9 @@ def given_up(now: Ledger, driver: Driver) -> DecisionDropped:
     )
 
 
-def lost_decision(now: Ledger, driver: Driver) -> DecisionLost:
+def lost_decision(now: Ledger, driver: Driver) -> errors.DecisionLost:
     """The error for a decision that the store acknowledged, and has no more."""
-    return DecisionLost(
+    return errors.DecisionLost(
         f"Epoch {driver.epoch} was decided, but sink {driver.name!r} now ends at"
         f" {now.decision.epoch}",
         why="the store lost its last writes during the commit (a failover)",
@@ -275,18 +254,18 @@ def _named(names: Sequence[str], most: int = 5) -> str:
     return ", ".join([*map(repr, sorted(names)[:most]), *more])
 
 
-def missing(manifest: Manifest, attempt: str, seq: int, why: str) -> StagedDataMissing:
+def missing(manifest: Manifest, attempt: str, seq: int, why: str) -> errors.StagedDataMissing:
     """The error for a chunk that is not there, or not whole, before its epoch is decided."""
-    return StagedDataMissing(
+    return errors.StagedDataMissing(
         f"Chunk {seq} of attempt {attempt} of epoch {manifest.epoch} is not whole in the log",
         why=why,
         todo="restart the query; nothing of the epoch took effect, and Spark replays it",
     )
 
 
-def lost(manifest: Manifest, attempt: str, seq: int, why: str, todo: str) -> StoreLostData:
+def lost(manifest: Manifest, attempt: str, seq: int, why: str, todo: str) -> errors.StoreLostData:
     """The error for a chunk that is gone once its epoch is decided, and before it took effect."""
-    return StoreLostData(
+    return errors.StoreLostData(
         f"Chunk {seq} of attempt {attempt} is gone, but epoch {manifest.epoch} is decided and"
         " not yet applied",
         why=why,

@@ -48,11 +48,8 @@ def require_messages(receipts: Iterable[Receipt | None]) -> list[Receipt]:
 def identify(ledger: Ledger | None, rival: Ledger | None, driver: Driver, policy: Policy) -> Ledger:
     """The ledger from which this driver may go on: the present one, or a new generation.
 
-    Args:
-        ledger: the one under the driver's own name.
-        rival: the one of another name that holds the driver's checkpoint path and target.
-        driver: who asks.
-        policy: what the options allow.
+    `ledger` is the one under the driver's own name, `rival` that of another name which holds the
+    driver's checkpoint path and target.
 
     Raises:
         QueryRetired: the driver's query was replaced by another.
@@ -83,11 +80,6 @@ def identify(ledger: Ledger | None, rival: Ledger | None, driver: Driver, policy
 
 def judge(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
     """Compare the epochs of a driver with those of its own ledger.
-
-    Args:
-        ledger: its own.
-        driver: who commits.
-        policy: what the options allow.
 
     Raises:
         ConcurrentDriver: a later run of this query has committed.
@@ -173,9 +165,7 @@ def require_same_decision(first: Ledger, now: Ledger, driver: Driver) -> None:
 def require_first_write(first: Ledger, driver: Driver) -> None:
     """Refuse a run that comes to its epoch of a batch again, be it with other rows or the same.
 
-    Args:
-        first: the ledger as this commit found it, without the mark that the commit itself leaves.
-        driver: who commits.
+    `first` is the ledger as this commit found it, without the mark that the commit itself leaves.
 
     Raises:
         WrittenTwice: this run has written, or skipped, the epoch before.

@@ -320,13 +320,7 @@ class Ledger:
     ) -> Ledger:
         """The next revision, with this epoch decided by this run and not yet applied.
 
-        Args:
-            manifest: what is decided.
-            run_id: who decides, see `Ownership.decided_by`.
-            offsets: of the epoch.
-            start: of its commit.
-            repeatable: of the epoch. One that is not stays so, whatever the query does later.
-            stream: see `Decision`.
+        An epoch that is not repeatable makes the sink so, whatever the query does later.
         """
         # One move of all three parts: a ledger that names an epoch has also counted its rows.
         repeatable = repeatable and (self.owner.repeatable or not self.totals.epochs)
@@ -357,11 +351,7 @@ class Ledger:
         )
 
     def dooming(self, attempts: Mapping[str, str]) -> Ledger:
-        """The next revision, in which these attempts can't be decided any more.
-
-        Args:
-            attempts: with the query of each.
-        """
+        """The next revision, in which these attempts can't be decided any more."""
         return self.moved(decision=self.decision.dooming(attempts))
 
     def to_record(self) -> Record:

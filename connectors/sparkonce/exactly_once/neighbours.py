@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from itertools import islice
 
-from sparkonce.errors import SparkonceError, StoreError, StoreUnreachable, error_text
+from sparkonce.errors import DecisionLost, SparkonceError, StoreError, StoreUnreachable, error_text
 from sparkonce.exactly_once import conflicts
 from sparkonce.exactly_once.driver import Driver
 from sparkonce.exactly_once.ledger import Ledger, kin_of, sink_name
@@ -26,16 +26,6 @@ def overtakers(registers: Registers, ledger: Ledger) -> list[Ledger]:
     return [found for found in map(registers.load, names) if found is not None]
 
 
-def require_latest(registers: Registers, ledger: Ledger) -> None:
-    """Refuse to finish a decision after which others have decided.
-
-    Raises:
-        BatchOvertaken: they have, and it could undo rows of theirs.
-    """
-    if found := overtakers(registers, ledger):
-        raise conflicts.overtaken(ledger, found)
-
-
 def finish_late(
     registers: Registers,
     ledger: Ledger,
@@ -43,16 +33,12 @@ def finish_late(
     *,
     over_newer: bool = False,
 ) -> Ledger | None:
-    """Finish what another process decided; as `Registers.finish_left`.
+    """Finish what another process decided, which may live, and finish it as well.
 
-    A sink that decides while this applies its rows writes beside it, as two live queries do: no
-    order of the two is the right one. A warning names it.
-
-    Args:
-        registers: of the store.
-        ledger: with the decision.
-        advance: told of rows as they are applied.
-        over_newer: whether it takes effect over what others have decided since.
+    Gives the ledger as it then is; None if the other has taken the record away, as it does with
+    that of a batch without a name. A sink that decides meanwhile writes beside it, as two live
+    queries do: no order of the two is the right one. A warning names it. `over_newer` has it take
+    effect over what others have decided since.
 
     Raises:
         BatchOvertaken: others have decided since, and it could undo rows of theirs.
@@ -62,7 +48,12 @@ def finish_late(
     before = overtakers(registers, ledger)
     if before and not over_newer:
         raise conflicts.overtaken(ledger, before)
-    done = registers.finish_left(ledger, advance)
+    try:
+        done: Ledger | None = registers.finish(ledger, advance)
+    except DecisionLost:
+        if not ledger.owner.once:
+            raise
+        done = registers.load(ledger.name)
     if done is not None:
         known = {one.decision.token for one in before}
         beside = [

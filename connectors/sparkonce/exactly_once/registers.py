@@ -54,8 +54,7 @@ class Standing:
 class LostRace(Exception):
     """Another writer took the revision, or nobody can tell who did: it must be tried again.
 
-    Args:
-        unanswered: why nobody can tell.
+    `unanswered` is why nobody can tell.
     """
 
     def __init__(self, unanswered: StoreUnreachable | None = None) -> None:
@@ -89,12 +88,7 @@ class Learned(NamedTuple):
 
 
 class Registers:
-    """The ledgers of one store.
-
-    Args:
-        store: where they lie.
-        patience: how long to wait for a store that does not answer.
-    """
+    """The ledgers of one store."""
 
     def __init__(self, store: Store, patience: Patience) -> None:
         self.store, self.patience = store, patience
@@ -111,10 +105,6 @@ class Registers:
         """The claim on the driver's checkpoint path, and the other sink that holds it.
 
         Both are None where the query has decided an epoch from there: then the claim is its own.
-
-        Args:
-            ledger: of the driver's sink, None before its first write.
-            driver: who asks.
         """
         path = driver.checkpoint
         known = (
@@ -140,9 +130,7 @@ class Registers:
     def swap(self, new: Ledger, *, applied: int = 0) -> Ledger:
         """Write the next revision of a ledger; gives what is there now, ours or another's.
 
-        Args:
-            new: to be written.
-            applied: chunks of the decision that is there which must have been applied.
+        So many chunks of the decision that is there must have been `applied`.
 
         Raises:
             DecisionLost: the ledger vanished.
@@ -164,12 +152,8 @@ class Registers:
         """See that these attempts can't be decided any more, and drop them.
 
         Gives those that no decision holds already. The step moves the revision, so that a decide
-        which is on its way fails; and one that is tried again finds its attempts doomed.
-
-        Args:
-            name: of the ledger.
-            absent: written if there is none.
-            attempts: to be dropped, with the query of each.
+        which is on its way fails; and one that is tried again finds its attempts doomed. `absent`
+        is written if there is no ledger.
 
         Raises:
             StoreUnreachable: they are doomed, and may not be dropped.
@@ -200,12 +184,8 @@ class Registers:
     ) -> Ledger:
         """Apply a decided epoch from its manifest alone (roll forward), and mark it done.
 
-        Returns the ledger as it then is: another driver may have gone on from there.
-
-        Args:
-            ledger: with the decision.
-            advance: told of rows as they are applied.
-            since: see `Store.apply`.
+        Returns the ledger as it then is: another driver may have gone on from there. `advance` is
+        told of rows as they are applied; for `since` see `Store.apply`.
 
         Raises:
             RowRefused: the server refused a row; a later call goes on from it.
@@ -228,19 +208,6 @@ class Registers:
                 ledger.finished(applied), applied=len(ledger.decision.manifest.chunks)
             )
         raise contended(ledger.name)
-
-    def finish_left(self, ledger: Ledger, advance: Advance = no_progress) -> Ledger | None:
-        """The same of what another driver has decided, which may live, and finish it as well.
-
-        None if it has, and has taken the record away, as it does with that of a batch without a
-        name.
-        """
-        try:
-            return self.finish(ledger, advance)
-        except DecisionLost:
-            if not ledger.owner.once:
-                raise
-            return self.load(ledger.name)
 
     def _applied(self, manifest: Manifest, advance: Advance, since: float | None) -> Applied:
         """Apply, until there is an answer; only the first try may know that none came before."""

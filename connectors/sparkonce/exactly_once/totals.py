@@ -144,10 +144,5 @@ class Totals:
 
 
 def followed(history: str, pace: Pace) -> str:
-    """A history with one more epoch.
-
-    Args:
-        history: a line for each epoch, the newest last.
-        pace: of the next one.
-    """
+    """A history with one more epoch."""
     return "\n".join([*history.split("\n")[-KEPT + 1 :], pace.written]).lstrip("\n")

@@ -186,11 +186,8 @@ class Admin:
     ) -> Ledger | None:
         """Finish what is decided and not applied, without Spark.
 
-        Args:
-            sink: as it was found.
-            advance: told how many rows were applied.
-            accept_loss: where chunks are gone from the store, leave the rest of the epoch out.
-            over_newer: apply it also over what others have decided since.
+        Where chunks are gone from the store, `accept_loss` leaves the rest of the epoch out;
+        `over_newer` applies it also over what others have decided since.
 
         Raises:
             BatchOvertaken: others have decided since, and that is not accepted.

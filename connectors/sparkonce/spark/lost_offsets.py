@@ -46,13 +46,8 @@ def restore(
 
     Spark then replays epoch N, which the sink skips, and goes on from there. Files that a crash has
     torn are put aside, since Spark does not start with them. Other epochs that were lost are not
-    needed for that; what a stateful query kept of them is not restored.
-
-    Args:
-        location: of the checkpoint, whose query must not run.
-        name: of the sink.
-        ledger: of the sink.
-        kept: the offsets beside it, by epoch.
+    needed for that; what a stateful query kept of them is not restored. The query of the checkpoint
+    must not run.
 
     Returns:
         Where what was there is kept, beside the folders of offsets and commits.

@@ -61,8 +61,7 @@ VALUES = (bool, int, float, Decimal, str, bytes, datetime.date, datetime.datetim
 def understood(filters: Iterable[Any]) -> Iterator[Filter]:
     """Those that a store can be asked for: of a column, not of a field inside it.
 
-    Args:
-        filters: Spark's. Each narrows rows, so that one which is left out widens what is read.
+    Each of Spark's filters narrows rows, so that one which is left out widens what is read.
     """
     return (found for one in filters if (found := _understood(one)) is not None)
 

@@ -54,9 +54,8 @@ def may_mix(setting: Callable[[str], str | None], release: str) -> str:
     (push-based shuffle), where a plugin exchanges rows by operators of its own (RAPIDS), or where
     another manager writes them (a remote shuffle such as Celeborn or Uniffle, and Gluten).
 
-    Args:
-        setting: gives the value of a setting that was set, else None.
-        release: of Spark, whose default holds else.
+    `setting` gives the value of a setting that was set, else None; then the default of the release
+    holds.
     """
     numbers = re.match(r"(\d+)\.(\d+)", release)
     default = numbers is None or (int(numbers[1]), int(numbers[2])) >= ON_SINCE
@@ -80,8 +79,7 @@ def lacks_checksums() -> str:
 def compares(jars: Path) -> bool:
     """Whether a Spark can compare checksums of rows, by the class in its jars that makes them.
 
-    Args:
-        jars: the folder. If no core of Spark can be read there, the settings are believed.
+    If no core of Spark can be read in that folder, the settings are believed.
     """
     cores = list(jars.glob("spark-core_*.jar"))
     try:

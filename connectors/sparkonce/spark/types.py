@@ -16,8 +16,7 @@ BINARY = "UTF8_BINARY"
 def arrow_schema(schema: spark.StructType | pa.Schema) -> pa.Schema:
     """The Arrow schema of the rows that are written, with Spark's own types as metadata.
 
-    Args:
-        schema: as Spark gives it; or Sail, which gives Arrow's.
+    Spark gives its own; Sail gives Arrow's.
 
     Raises:
         OptionError: a column has a name or a type that can't be written, or two have the same name.

@@ -95,7 +95,7 @@ class SinkWriter(Shipped):
 
         sink = self._sink()
         # Without a name a batch has none that another one could come to share.
-        own = None if origin.follows is Follows.ONCE else sink.sink_id
+        own = None if origin.follows is Follows.ONCE else sink.options["sinkId"]
         task = Task(
             origin.query_id,
             origin.run_id,
@@ -141,7 +141,7 @@ class StreamWriter(SinkWriter, StreamArrowWriter):
 
     def _require_fit(self) -> None:
         sink = self._sink()
-        if sink.version is not None:
+        if sink.options["txnAppId"] is not None:
             raise OptionError(
                 "Options txnAppId and txnVersion can't be set for a stream",
                 why="Spark numbers its epochs itself",
@@ -149,9 +149,11 @@ class StreamWriter(SinkWriter, StreamArrowWriter):
             )
         super()._require_fit()
         # Read for its errors: a file that is not there is refused before a row is staged.
-        storage.storage_options(sink.storage)
+        storage.storage_options(sink.options["checkpointStorageOptions"])
         if not sink.may_be_unreadable:
-            require_seen(sink.checkpoint, sink.sink_id or sink.plan.target)
+            require_seen(
+                sink.options["checkpointLocation"], sink.options["sinkId"] or sink.plan.target
+            )
 
     @errors_first()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
@@ -168,7 +170,8 @@ class StreamWriter(SinkWriter, StreamArrowWriter):
         """Let one epoch take effect, once."""
         receipts = require_messages(_receipts_in(messages))
         sink, session = self._sink(), _session_of(messages)
-        reached = replace(session.storage, given=storage.storage_options(sink.storage))
+        given = storage.storage_options(sink.options["checkpointStorageOptions"])
+        reached = replace(session.storage, given=given)
         checkpoint = Checkpoint(self._place(sink, session), reached)
         driver = _stream_driver(sink, checkpoint, receipts, batchId)
         view = checkpoint.look(driver.query_id, batchId)
@@ -189,7 +192,7 @@ class StreamWriter(SinkWriter, StreamArrowWriter):
             sink.committer().abort(_stream_driver(sink, checkpoint, receipts, batchId), receipts)
 
     def _place(self, sink: Sink, session: SparkSettings) -> str | None:
-        return session.place(sink.checkpoint, self.options.get("queryname"))
+        return session.place(sink.options["checkpointLocation"], self.options.get("queryname"))
 
 
 def _stream_driver(
@@ -198,7 +201,7 @@ def _stream_driver(
     query_id, run_id = _query_and_run(checkpoint, receipts, epoch)
     place = without_refresh(checkpoint.place)
     return Driver(
-        name=sink_name(sink.sink_id or query_id, sink.plan.target),
+        name=sink_name(sink.options["sinkId"] or query_id, sink.plan.target),
         target=sink.plan.target,
         query_id=query_id,
         run_id=run_id,
@@ -283,16 +286,14 @@ def _require_no_checkpoint(options: Iterable[str]) -> None:
 def origin(sink: Sink, context: Context, token: str) -> Origin:
     """Who writes a batch: an application by its version, a batch of a stream, or nobody known.
 
-    Args:
-        sink: of the write.
-        context: of a task; the properties of the thread that writes tell of ``foreachBatch``.
-        token: names the batch where nothing else does.
+    The properties of the thread that writes, which a task has, tell of ``foreachBatch``. The token
+    names the batch where nothing else does.
     """
     query, epoch = map(context.getLocalProperty, (QUERY, EPOCH))
     stream = query if query and epoch else ""
-    if sink.version is not None:
+    if sink.options["txnAppId"] is not None:
         run = _execution(context) if stream else _session(context)
-        named = sink.version.app, run, sink.version.number
+        named = sink.options["txnAppId"], run, sink.options["txnVersion"]
         return Origin(*named, follows=Follows.GROWS, named=True, stream=stream)
     if query and epoch:
         return Origin(query, _execution(context), int(epoch), follows=Follows.GROWS, stream=query)

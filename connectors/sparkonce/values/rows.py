@@ -115,9 +115,7 @@ def separate_bad_rows(
 def naming_rows(encode: Callable[[pa.RecordBatch], T], key: Sequence[str]) -> Callable[..., T]:
     """The same encoder, whose errors about a value name the row.
 
-    Args:
-        encode: raises ``ValueError`` if it can't encode one of the rows.
-        key: columns that tell a row from others; without them its first columns are shown.
+    Without a key, whose columns tell a row from others, its first columns are shown.
     """
 
     def named(rows: pa.RecordBatch) -> T:

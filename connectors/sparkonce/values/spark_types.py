@@ -132,8 +132,7 @@ def to_ddl(schema: pa.Schema) -> str:
 def parse(text: str) -> pa.Schema:
     """Read a schema.
 
-    Args:
-        text: names and types, such as ``id bigint, at timestamp, tags array<string>``.
+    It has names and types, such as ``id bigint, at timestamp, tags array<string>``.
 
     Raises:
         OptionError: it can't be read, or a name or a type can't be written.

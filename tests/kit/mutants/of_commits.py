@@ -250,7 +250,7 @@ def decides_away_all_doom(self: Ledger, *decision: Any, **more: Any) -> Ledger:
 leave_out(
     "doom ignored",
     "A02",
-    f"{COMMIT}.require_not_doomed",
+    f"{GUARDS}.require_not_doomed",
     "A commit that is tried again decides what an abort is about to drop.",
     *(CHUNKS, ROWS),
 )
@@ -268,7 +268,7 @@ def leaves_anyway(self: Committer, driver: Driver, _: Collection[str]) -> None:
 leave_out(
     "second write of a batch skipped",
     "C20",
-    f"{COMMIT}.require_first_write",
+    f"{GUARDS}.require_first_write",
     "A run that writes a batch twice is taken for a replay, and its second rows are dropped.",
 )
 leave_out(
@@ -285,7 +285,7 @@ leave_out(
 )
 
 
-@plant("numbers of a batch must follow each other", "C20", at=f"{COMMIT}.judge")
+@plant("numbers of a batch must follow each other", "C20", at=f"{GUARDS}.judge")
 def wants_no_gap(ledger: Ledger, driver: Driver, policy: Any) -> Verdict:
     """A batch that leaves a gap is refused, as if the sink had lost some."""
     return judge(ledger, replace(driver, follows=Follows.NEXT), policy)
@@ -294,7 +294,7 @@ def wants_no_gap(ledger: Ledger, driver: Driver, policy: Any) -> Verdict:
 leave_out(
     "a batch passes over what others have decided",
     "C21",
-    f"{COMMIT}.finish_others",
+    f"{CORE}.neighbours.finish_others",
     "A batch decides before an epoch that another one has decided has taken effect.",
     *(CHUNKS, ROWS),
 )
@@ -308,7 +308,7 @@ MUTANTS.append(
 )
 
 
-@plant("a batch reads each ledger of its target", "C21", at=f"{COMMIT}.finish_others")
+@plant("a batch reads each ledger of its target", "C21", at=f"{CORE}.neighbours.finish_others")
 def reads_all(registers: Registers, driver: Driver) -> None:
     """It looks for unfinished ones by itself, and takes long beside many that are done."""
     for name in registers.store.names():

@@ -18,8 +18,8 @@ from sparkonce.exactly_once.registers import DecidedEpoch, Registers, Standing, 
 from sparkonce.protocol import Manifest, Record
 
 COMMIT, GUARDS, REGISTERS = f"{CORE}.commit", f"{CORE}.guards", f"{CORE}.registers"
-OWNERSHIP = f"{CORE}.ownership.Ownership"
-LEDGER, JUDGE, IDENTIFY = f"{CORE}.ledger.Ledger", f"{COMMIT}.judge", f"{COMMIT}.identify"
+OWNERSHIP = f"{CORE}.ledger.Ownership"
+LEDGER, JUDGE, IDENTIFY = f"{CORE}.ledger.Ledger", f"{GUARDS}.judge", f"{GUARDS}.identify"
 DECIDED, SUCCEEDED_BY = Ledger.decided, Ledger.succeeded_by
 ESTABLISH, TAKE, RIVAL = Committer._establish, Committer._take, Registers.rival
 
@@ -28,7 +28,7 @@ ESTABLISH, TAKE, RIVAL = Committer._establish, Committer._take, Registers.rival
 leave_out(
     "skipped receipt committed",
     "C10",
-    f"{COMMIT}.require_skips_of",
+    f"{GUARDS}.require_skips_of",
     "A task that skipped its rows for another decision is taken for one without rows.",
 )
 
@@ -92,7 +92,7 @@ def forgets_runs(self: Ledger, *decision: Any, **more: Any) -> Ledger:
 leave_out(
     "decided anew",
     "C04",
-    f"{COMMIT}.require_same_decision",
+    f"{GUARDS}.require_same_decision",
     "A driver takes what another one decides while it commits for a replay, and goes on.",
 )
 
@@ -251,9 +251,7 @@ def heeds_tombstones(old: Ledger, *case: Any, same_path: bool) -> None:
     allow_replacing(with_fields(old, forgotten=False), *case, same_path=same_path)
 
 
-@plant(
-    "a query that comes back is retired by itself", "I01", at=f"{CORE}.ownership.Ownership.resumed"
-)
+@plant("a query that comes back is retired by itself", "I01", at=f"{CORE}.ledger.Ownership.resumed")
 def as_it_is(self: Ownership, **_: bool) -> Ownership:
     """A query that was replaced before anything was decided, and has the sink again, is refused."""
     return self

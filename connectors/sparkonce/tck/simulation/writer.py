@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from sparkonce.options import Options
 from sparkonce.sink import Sink
 from sparkonce.spark.writer import Message, StreamWriter
 from sparkonce.tck.simulation.actors import QUICK, SMALL
@@ -26,14 +27,14 @@ class Writer(StreamWriter):
 
     def _sink(self) -> Sink:
         query, world = self.query, self.query.world
+        given = {"sinkId": query.sink_id, "checkpointLocation": query.checkpoint}
         return Sink(
+            options=Options({**given, "checkpointStorageOptions": None}, frozenset()),
             store=query.store,
             plan=query.plan or world.plan,
             encoder=lambda _: world.encode,
             policy=query.policy,
             patience=QUICK,
             size=SMALL,
-            sink_id=query.sink_id,
-            checkpoint=query.checkpoint,
             may_be_unreadable=True,
         )
