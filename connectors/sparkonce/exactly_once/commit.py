@@ -16,7 +16,6 @@ from sparkonce.exactly_once.guards import Verdict
 from sparkonce.exactly_once.ledger import Ledger, from_record, new_token
 from sparkonce.exactly_once.registers import (
     LOST_RACES,
-    DecidedEpoch,
     Learned,
     LostRace,
     Registers,
@@ -81,7 +80,7 @@ class Committer:
             try:
                 base = self._establish(standing, driver)
                 guards.require_not_doomed(base, receipts)
-                taken = self._take(base, driver, receipts, verdict, start)
+                taken, since = self._take(base, driver, receipts, verdict, start)
             except DecisionLost:
                 if not standing.may_vanish():  # else an abort or gc took it: nothing is lost
                     raise
@@ -90,7 +89,7 @@ class Committer:
                 self._pause(lost, race.unanswered)
                 continue
             # Outside the race: what is decided is never decided anew, not even if it vanishes.
-            done = self._finish(taken, driver)
+            done = self._finish(taken, since, driver)
             if verdict is Verdict.NEXT and done.pace:
                 log.info("%s", done.pace.summary(done.name, start))
             self._clean(done, receipts)  # not before the finish, which takes its chunks
@@ -203,8 +202,8 @@ class Committer:
         receipts: Sequence[Receipt],
         verdict: Verdict,
         start: Start,
-    ) -> DecidedEpoch:
-        """Take the next revision for this epoch.
+    ) -> tuple[Ledger, float | None]:
+        """Take the next revision for this epoch; gives it, and since when it may be applied.
 
         Raises:
             LostRace: another writer took it first.
@@ -217,7 +216,7 @@ class Committer:
             )
             log.log(level, "Epoch %d of %s %s: skipped", base.decision.epoch, base.name, happened)
             # Written, not just read: a store that was cut off may show what it has lost.
-            return DecidedEpoch(self._write(mine.replayed_by(driver.run_id)))
+            return self._write(mine.replayed_by(driver.run_id)), None
         guards.require_same_shape(self.plan.shape, self.plan.target, receipts)
         planned, since = self.manifest(mine, driver, receipts), time.monotonic()
         require_few(self.policy.max_bad_rows, planned, receipts)
@@ -236,15 +235,15 @@ class Committer:
         ):  # not by stamp: published or rolled forward, it has moved
             raise LostRace(unanswered)
         acknowledged = unanswered is None and now.stamp == decided.stamp  # or others may apply it
-        return DecidedEpoch(now, since if acknowledged else None)
+        return now, since if acknowledged else None
 
-    def _finish(self, taken: DecidedEpoch, driver: Driver) -> Ledger:
-        done = self.registers.finish(taken.ledger, since=taken.since)
+    def _finish(self, taken: Ledger, since: float | None, driver: Driver) -> Ledger:
+        done = self.registers.finish(taken, since=since)
         if (
             done.owner.query_id == driver.query_id and done.decision.epoch < driver.epoch
         ):  # a failover undid it
             raise conflicts.lost_decision(done, driver)
-        if done.totals.dropped > taken.ledger.totals.dropped:
+        if done.totals.dropped > taken.totals.dropped:
             raise conflicts.given_up(done, driver)
         return done
 

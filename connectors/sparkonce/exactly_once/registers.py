@@ -62,13 +62,6 @@ class LostRace(Exception):
         self.unanswered = unanswered
 
 
-class DecidedEpoch(NamedTuple):
-    """What has become of an epoch: the ledger, and since when it may be applied, see `finish`."""
-
-    ledger: Ledger
-    since: float | None = None
-
-
 LOST_RACES = 20
 CLAIM = "checkpoint/"
 

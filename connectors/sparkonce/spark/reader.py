@@ -14,22 +14,10 @@ import pyarrow as pa
 from pyarrow import types
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from sparkonce import checks, errors
+from sparkonce import checks, errors, reading
 from sparkonce.errors import OptionError, UnsupportedQuery, ValueUnreadable
 from sparkonce.options import parse
-from sparkonce.reading import (
-    STARTS,
-    Compare,
-    Filter,
-    Like,
-    Null,
-    OneOf,
-    Operator,
-    Readable,
-    Rows,
-    Scan,
-    Source,
-)
+from sparkonce.reading import STARTS, Filter, Operator, Readable, Rows, Scan, Source
 from sparkonce.spark import features
 from sparkonce.spark.features import InputPartition, Shipped, errors_first, require_arrow
 from sparkonce.spark.features import Reader as SparkReader
@@ -72,23 +60,23 @@ def _understood(one: Any) -> Filter | None:
     if len(path) != 1:
         return None
     if kind in ("IsNull", "IsNotNull"):
-        return Null(path[0], inverted=kind == "IsNotNull")
+        return reading.Null(path[0], inverted=kind == "IsNotNull")
     return _compared(kind, path[0], one.value)
 
 
 def _compared(kind: str, column: str, value: Any) -> Filter | None:
     if kind == "EqualNullSafe" and value is None:
-        return Null(column)
+        return reading.Null(column)
     if kind == "In":
         values = tuple(each for each in value if each is not None)  # null is in no list
-        return OneOf(column, values) if values and all(map(_is_plain, values)) else None
+        return reading.OneOf(column, values) if values and all(map(_is_plain, values)) else None
     if kind in TEXTS:
-        return Like(column, TEXTS[kind], str(value))
+        return reading.Like(column, TEXTS[kind], str(value))
     operator = COMPARED.get(kind)
     if operator is None or not _is_plain(value):
         return None
     ordered = isinstance(value, str | bytes) and operator != "="
-    return None if ordered else Compare(column, operator, value)
+    return None if ordered else reading.Compare(column, operator, value)
 
 
 def _is_plain(value: Any) -> bool:

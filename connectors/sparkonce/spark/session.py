@@ -162,7 +162,7 @@ class _NoContext:
 Context: TypeAlias = "TaskContext | _NoContext"
 
 
-def application(context: Context) -> str:
+def _application(context: Context) -> str:
     """This start of the Spark application; empty if it can't be known.
 
     A driver that a cluster manager starts again keeps the id, and counts executions anew.
@@ -171,7 +171,7 @@ def application(context: Context) -> str:
     return f"{name}/{context.getLocalProperty(STARTED) or ''}" if name else ""
 
 
-def sessions(context: Context) -> str:
+def _sessions(context: Context) -> str:
     """The Spark session of a job, and with a nested one that around it; empty if not known.
 
     That of Spark Connect is no answer: its ``foreachBatch`` keeps it when a query starts again.
@@ -180,6 +180,32 @@ def sessions(context: Context) -> str:
     if any(tag.startswith(CONNECT_TAG) for tag in tags):
         return ""
     return ",".join(sorted(filter(SESSION_TAG.fullmatch, tags)))
+
+
+def batch_session(context: Context) -> str:
+    """The session of a batch outside a stream. A job that is run again has another one.
+
+    Empty if it can't be known: then a second write can't be told from a job that is run again.
+    """
+    known = _application(context), _sessions(context)
+    return "/".join(known) if all(known) else ""
+
+
+def batch_execution(context: Context) -> str:
+    """The execution of the micro-batch in whose ``foreachBatch`` a batch is written.
+
+    The run of the stream stands in Spark's job group, which is the user's to set.
+    """
+    known = _application(context), context.getLocalProperty(EXECUTION)
+    if not all(known):
+        raise UnsupportedQuery(
+            "Spark does not tell which execution of its micro-batch writes this batch",
+            why="without it a second write into one target can't be told from a replay of the"
+            f" first, whose rows must not count twice; property {EXECUTION} has it",
+            todo="write from the thread that Spark calls, or from a pyspark.InheritableThread,"
+            " and leave that property as it is",
+        )
+    return "/".join(map(str, known))
 
 
 def task_context() -> Context:

@@ -30,15 +30,14 @@ from sparkonce.spark.features import (
 )
 from sparkonce.spark.session import (
     EPOCH,
-    EXECUTION,
     QUERY,
     RUN,
     Context,
     SparkSettings,
-    application,
+    batch_execution,
+    batch_session,
     epoch_context,
     lacks_checksums,
-    sessions,
     task_context,
     warn_of_mixing,
 )
@@ -291,39 +290,13 @@ def origin(sink: Sink, context: Context, token: str) -> Origin:
     """
     query, epoch = map(context.getLocalProperty, (QUERY, EPOCH))
     stream = query if query and epoch else ""
+    run = batch_execution(context) if stream else batch_session(context)
     if sink.options["txnAppId"] is not None:
-        run = _execution(context) if stream else _session(context)
         named = sink.options["txnAppId"], run, sink.options["txnVersion"]
         return Origin(*named, follows=Follows.GROWS, named=True, stream=stream)
-    if query and epoch:
-        return Origin(query, _execution(context), int(epoch), follows=Follows.GROWS, stream=query)
+    if stream:
+        return Origin(stream, run, int(epoch or 0), follows=Follows.GROWS, stream=stream)
     return Origin(token, "", 0, follows=Follows.ONCE)
-
-
-def _session(context: Context) -> str:
-    """The session of a batch outside a stream. A job that is run again has another one.
-
-    Empty if it can't be known: then a second write can't be told from a job that is run again.
-    """
-    known = application(context), sessions(context)
-    return "/".join(known) if all(known) else ""
-
-
-def _execution(context: Context) -> str:
-    """The execution of the micro-batch in whose ``foreachBatch`` a batch is written.
-
-    The run of the stream stands in Spark's job group, which is the user's to set.
-    """
-    known = application(context), context.getLocalProperty(EXECUTION)
-    if not all(known):
-        raise UnsupportedQuery(
-            "Spark does not tell which execution of its micro-batch writes this batch",
-            why="without it a second write into one target can't be told from a replay of the"
-            f" first, whose rows must not count twice; property {EXECUTION} has it",
-            todo="write from the thread that Spark calls, or from a pyspark.InheritableThread,"
-            " and leave that property as it is",
-        )
-    return "/".join(map(str, known))
 
 
 def _batch_driver(sink: Sink, receipt: Receipt) -> Driver:

@@ -193,9 +193,6 @@ def array_of_tree(tree: Tree, kind: pa.DataType) -> pa.Array:
 
 
 def _column_by_trees(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Values of any type from their texts, one by one where JSON is in them; null stays null."""
-    if not types.is_nested(kind):
-        return from_text.column(texts, kind)
     found = [pa.nulls(0, kind)]
     for text in texts.to_pylist():
         try:

@@ -14,7 +14,7 @@ from sparkonce.exactly_once.driver import Driver, Policy
 from sparkonce.exactly_once.guards import Verdict, _after, identify, judge
 from sparkonce.exactly_once.guards import _allow_replacing as allow_replacing
 from sparkonce.exactly_once.ledger import Ledger, Ownership
-from sparkonce.exactly_once.registers import DecidedEpoch, Registers, Standing, holder_of
+from sparkonce.exactly_once.registers import Registers, Standing, holder_of
 from sparkonce.protocol import Manifest, Record
 
 COMMIT, GUARDS, REGISTERS = f"{CORE}.commit", f"{CORE}.guards", f"{CORE}.registers"
@@ -100,10 +100,10 @@ leave_out(
 @plant("replay only read", "C04", at=f"{COMMIT}.Committer._take")
 def only_reads_replays(
     self: Committer, base: Ledger, driver: Driver, receipts: Any, verdict: Verdict, *start: Any
-) -> DecidedEpoch:
+) -> tuple[Ledger, float | None]:
     """A driver that finds its epoch decided leaves no mark, so that it is no second driver."""
     if verdict is Verdict.REPLAY:
-        return DecidedEpoch(base)
+        return base, None
     return TAKE(self, base, driver, receipts, verdict, *start)
 
 
