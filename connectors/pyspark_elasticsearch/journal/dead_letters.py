@@ -95,13 +95,11 @@ def _send(
         for id_, one in letters.items()
     )
     items = bulk.send(cluster, WRITING, path(index, "_bulk"), text, len(letters))
-    if isinstance(items, int) and most == LONGEST_ROW:
+    if any(item.status == 413 for item in items) and most == LONGEST_ROW:
         # Which of them is too large the answer does not tell.
         for id_, letter in letters.items():
             _send(cluster, index, about, {id_: letter}, ROOM)
         return
-    if isinstance(items, int):
-        raise of_answer(items, bulk.too_large(text), WRITING)
     for item in items:
         if not item.done and classify(item.status, item.error).kind is not FailureKind.CONFLICT:
             raise of_answer(item.status, item.error, WRITING)

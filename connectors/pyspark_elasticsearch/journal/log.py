@@ -199,7 +199,7 @@ class StagingLog:
         for page in reads.batches([id_ for place in known for id_ in (place.id, place.verdict)]):
             lines = "".join(json.dumps({"delete": {"_id": id_}}) + "\n" for id_ in page).encode()
             items = bulk.send(self.cluster, DROPPING, target, lines, len(page))
-            if isinstance(items, int) or not bulk.all_done(items):
+            if not bulk.all_done(items):
                 raise StoreUnreachable(f"Elasticsearch did not do all while {DROPPING}")
 
     def _drop_listed(self, sink: str, attempts: Sequence[str]) -> None:

@@ -231,8 +231,6 @@ class LedgerRecords:
         ]
         text = "".join(json.dumps(line) + "\n" for line in lines).encode()
         items = bulk.send(self.cluster, WRITING, path(self.indices.ledger, "_bulk"), text, 2)
-        if isinstance(items, int):
-            raise of_answer(items, bulk.too_large(text), WRITING)
         for item in items:
             # 409 of the first is no failure: offsets of this revision, or later ones, are there.
             if not item.done and item.status != 409:

@@ -54,14 +54,14 @@ def send(
     lines: bytes,
     count: int,
     params: Mapping[str, str] | None = None,
-) -> list[Item] | int:
-    """What became of each operation; or 413, if the request is too large."""
+) -> list[Item]:
+    """What became of each operation: the same of all where the request as a whole is refused."""
     # Less than the client waits: an answer that a shard is not ready says more than none.
     server_waits = f"{max(100, int(cluster.timeout * 800))}ms"
     asked = {"filter_path": OUTCOMES, "timeout": server_waits, **(params or {})}
     status, body = cluster.ask(doing, "POST", target, params=asked, body=lines, allow=(413, 429))
     if status == 413:
-        return 413
+        return [Item(413, {"type": "413", "reason": f"{len(lines):,} bytes"})] * count
     if status == 429:  # in the words of the cluster, or of a proxy
         error = body.get("error") if isinstance(body, Mapping) else None
         return [Item(429, error or {"type": "429", "reason": str(body)[:200]})] * count
@@ -73,11 +73,6 @@ def send(
             todo="look for a proxy that changes answers",
         )
     return found
-
-
-def too_large(lines: bytes) -> dict[str, str]:
-    """The error of a request, or of one operation, that is too large."""
-    return {"type": "413", "reason": f"{len(lines):,} bytes"}
 
 
 def _items(body: Any) -> list[Item]:

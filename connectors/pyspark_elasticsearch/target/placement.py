@@ -34,8 +34,8 @@ LEFT = (
     "under a routing of its own or over what was there: look for their ids, and mend that by hand"
 )
 TIMESTAMP = "@timestamp"  # the field that every document of a data stream must have
-Post = Callable[[Sequence[bytes]], "list[bulk.Item] | int"]
-"""Sends operations, and gives what became of each, or the status of a refusal of all."""
+Post = Callable[[Sequence[bytes]], list[bulk.Item]]
+"""Sends operations, and gives what became of each."""
 
 
 class PlacementCheck:
@@ -131,7 +131,7 @@ def take_back(cluster: Cluster, deletions: Sequence[dict[str, Any]]) -> int:
         return 0
     lines = "".join(f"{json.dumps({'delete': one})}\n" for one in deletions).encode()
     items = bulk.send(cluster, "taking rows back", "/_bulk", lines, len(deletions))
-    if isinstance(items, int) or not all(item.done or item.status == 409 for item in items):
+    if not all(item.done or item.status == 409 for item in items):
         raise StoreUnreachable(f"Elasticsearch did not take back {len(deletions)} rows")
     return sum(item.status not in (404, 409) for item in items)
 
@@ -150,15 +150,13 @@ class StreamResender:
     def __init__(self, cluster: Cluster, name: str, since: str) -> None:
         self.cluster, self.name, self.since = cluster, name, since
 
-    def send(self, rows: Sequence[bytes], post: Post) -> list[bulk.Item] | int:
+    def send(self, rows: Sequence[bytes], post: Post) -> list[bulk.Item]:
         """What became of each operation: a ``create``. If it fails, the same can be tried again."""
         known, ids = self._since(), [str(action(one)["_id"]) for one in rows]
         # Within one index `create` itself refuses a row that is there.
         done = self._once(known, ids) if len(known) > 1 else set()
         rest = [one for one, id_ in zip(rows, ids, strict=True) if id_ not in done]
         answer = post(rest) if rest else []
-        if isinstance(answer, int):
-            return answer
         missing = [id_ for id_ in ids if id_ not in done]
         later = [
             id_

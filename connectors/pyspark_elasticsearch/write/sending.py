@@ -97,14 +97,14 @@ class Sender:
         if len(lines) <= LARGEST_REQUEST and (self.fresh or not self.resender):
             self._look()
             answer = self._posted(lines, count)
-            if isinstance(answer, list) and bulk.all_done(answer):
+            if bulk.all_done(answer):
                 return []
         return self.settle(numbered(lines), answer)
 
     def settle(
         self,
         pending: list[Operation],
-        answer: list[bulk.Item] | int | None = None,
+        answer: list[bulk.Item] | None = None,
         tried: int = 0,
         until: float = 0.0,
     ) -> list[RefusedDocument]:
@@ -118,7 +118,7 @@ class Sender:
         while pending:
             if answer is None:
                 answer = self._try(pending, again=tried > 0 or not self.fresh)
-            if isinstance(answer, int):
+            if len(pending) > 1 and any(item.status == 413 for item in answer):
                 return refused + self._halves(pending, tried)
             busy, bad = self._sorted(pending, answer)
             refused += bad
@@ -135,21 +135,21 @@ class Sender:
             pending, answer = [one.operation for one in busy], None
         return refused
 
-    def _try(self, pending: Sequence[Operation], *, again: bool) -> list[bulk.Item] | int:
+    def _try(self, pending: Sequence[Operation], *, again: bool) -> list[bulk.Item]:
         lines = [one.lines for one in pending]
         if len(lines) > 1 and sum(map(len, lines)) > LARGEST_REQUEST:
-            return 413
+            return [bulk.Item(413, None)] * len(lines)
         self._look()
         if again and self.resender is not None:
             return self.resender.send(lines, self._post)
         return self._post(lines)
 
-    def _post(self, lines: Sequence[bytes]) -> list[bulk.Item] | int:
+    def _post(self, lines: Sequence[bytes]) -> list[bulk.Item]:
         return self._posted(b"".join(lines), len(lines))
 
-    def _posted(self, lines: bytes, count: int) -> list[bulk.Item] | int:
+    def _posted(self, lines: bytes, count: int) -> list[bulk.Item]:
         answer = bulk.send(self.cluster, "writing rows", self.target, lines, count, self.params)
-        if self.check is not None and isinstance(answer, list):
+        if self.check is not None:
             self.check.require_kept(lines, answer)
         return answer
 
@@ -157,9 +157,6 @@ class Sender:
         self, pending: list[Operation], tried: int, until: float = 0.0
     ) -> list[RefusedDocument]:
         """Send each half by itself; once the first was taken, the other has all its time anew."""
-        if len(pending) == 1:
-            error = bulk.too_large(pending[0].lines)
-            return [RefusedDocument(pending[0], bulk.Item(413, error))]
         middle = len(pending) // 2
         refused = self.settle(pending[:middle], tried=tried, until=until)
         return refused + self.settle(pending[middle:], tried=tried)
