@@ -20,7 +20,6 @@ from sparkonce.health import Finding
 from sparkonce.protocol import (
     Advance,
     Applied,
-    Chunk,
     Finish,
     Manifest,
     P,
@@ -28,7 +27,6 @@ from sparkonce.protocol import (
     Plan,
     Proposal,
     Record,
-    Staged,
     no_progress,
 )
 
@@ -42,15 +40,19 @@ class ElasticsearchStore:
         self, cluster: Cluster, own: indices.OwnIndices, options: Mapping[str, Any]
     ) -> None:
         self.cluster, self.indices = cluster, own
-        self.records, self.log = LedgerRecords(cluster, own), StagingLog(cluster, own)
+        self.records = records = LedgerRecords(cluster, own)
+        self.log = log = StagingLog(cluster, own)
+        self.read, self.swap = records.read, records.swap
+        self.unfinished, self.decided_after = records.unfinished, records.decided_after
+        self.stage, self.staged = log.append, log.attempts
         self.dead_letter: str | None = options["deadLetter"]
         self._watch = preflight.TargetWatch(cluster)
         self._means = DeliveryMeans(
             cluster,
-            self.records,
-            self.log,
+            records,
+            log,
             self._watch,
-            IndexNames(self.records),
+            IndexNames(records),
             self.dead_letter,
             options["maxBadRows"],
         )
@@ -86,14 +88,6 @@ class ElasticsearchStore:
         """See `sparkonce.health`."""
         return health.examine(self.cluster, self.indices)
 
-    def read(self, name: str) -> Record:
-        """See `Store.read`."""
-        return self.records.read(name)
-
-    def swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
-        """See `Store.swap`."""
-        return self.records.swap(name, new, over, applied)
-
     def doom(self, name: str, new: Record, over: str, attempts: Sequence[str]) -> Record:
         """See `Store.doom`. Two steps: Elasticsearch has no transactions."""
         there = self.swap(name, new, over)
@@ -104,23 +98,6 @@ class ElasticsearchStore:
     def names(self) -> list[str]:
         """See `Store.names`."""
         return sorted({*self.records.names(), *self.log.sinks()})
-
-    def unfinished(self, kin: str) -> list[str]:
-        """See `Store.unfinished`."""
-        return self.records.unfinished(kin)
-
-    def decided_after(self, name: str) -> list[str]:
-        """See `Store.decided_after`."""
-        return self.records.decided_after(name)
-
-    def stage(self, chunk: Chunk) -> None:
-        """See `Store.stage`."""
-        self.indices.ensure()
-        self.log.append(chunk)
-
-    def staged(self, sink: str, *, fresh: bool = False) -> list[Staged]:
-        """See `Store.staged`."""
-        return self.log.attempts(sink, fresh=fresh)
 
     def prepare(self, manifest: Manifest) -> Manifest:
         """See `Store.prepare`."""
@@ -137,7 +114,7 @@ class ElasticsearchStore:
         if gone is None:
             return self.records.decide(proposal)
         # Whoever was first may have dropped these chunks: then a race is lost, and no data.
-        there = self.records.read(manifest.sink)
+        there = self.read(manifest.sink)
         if there.stamp != proposal.over:
             return there
         why = "someone dropped it, or the cluster lost what was staged"

@@ -81,7 +81,8 @@ class StagingLog:
         self.cluster, self.indices, self.clock = cluster, indices, Clock(cluster)
 
     def append(self, chunk: Chunk) -> None:
-        """Write a chunk. Repeating it changes nothing."""
+        """See `Store.stage`."""
+        self.indices.ensure()
         task = chunk.task
         place = ChunkPlace(task.sink, task.attempt, chunk.seq, chunk.rows, len(chunk.payload))
         of_task = {"sink": task.sink, "attempt": task.attempt, "query": task.query_id}
@@ -147,8 +148,8 @@ class StagingLog:
         # An answer without a result is not the cluster's: `JsonObject` raises.
         return answer.status != 409 and bool(answer.body["result"])
 
-    def attempts(self, sink: str, *, fresh: bool) -> list[Staged]:
-        """What is staged for a sink, and is still there.
+    def attempts(self, sink: str, *, fresh: bool = False) -> list[Staged]:
+        """See `Store.staged`.
 
         Without `fresh`, the last seconds may be missing: the refresh, which costs more than a small
         commit, is left to the index.

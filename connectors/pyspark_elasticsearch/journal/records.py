@@ -77,7 +77,7 @@ class LedgerRecords:
         self.cluster, self.indices = cluster, indices
 
     def read(self, name: str) -> Record:
-        """The record, or ``Record()``."""
+        """See `Store.read`."""
         return self._get(_record(name)).record
 
     def decide(self, proposal: Proposal) -> Record:
@@ -165,12 +165,12 @@ class LedgerRecords:
         return [name for name, _ in self._found("listing the ledgers")]
 
     def unfinished(self, kin: str) -> list[str]:
-        """The names that end so, of sinks whose decision is being applied."""
+        """See `Store.unfinished`."""
         found = self._found("listing unfinished epochs", {"term": {"open": True}})
         return [name for name, _ in found if name.endswith(kin)]
 
     def decided_after(self, name: str) -> list[str]:
-        """The sinks of the same target with a later decision."""
+        """See `Store.decided_after`."""
         own, kin = self._get(_record(name)).decided, kin_of(name)
         found = self._found("looking who has decided since")
         return [one for one, stored in found if one.endswith(kin) and stored.decided > own]

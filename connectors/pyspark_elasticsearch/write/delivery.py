@@ -29,7 +29,7 @@ from sparkonce.errors import RowRefused, StoreRefused
 from sparkonce.exactly_once import conflicts
 from sparkonce.exactly_once.bad_rows import BEFORE, OF_TASK, MaxBadRows
 from sparkonce.exactly_once.ledger import from_record
-from sparkonce.protocol import ALL_STORED, Advance, Applied, Manifest
+from sparkonce.protocol import Manifest
 
 MARK_EVERY = 10.0  # seconds after which a long apply notes how far it has come
 
@@ -160,10 +160,6 @@ class DeadLetterWriter:
         return self.delivery.stopped_by(f"{what}: {verdict.reason}", why, todo)
 
 
-class ChunkGone(Exception):
-    """The chunk at a place is not there."""
-
-
 @dataclass(frozen=True)
 class DeliveryMeans:
     """What every delivery of a store works with."""
@@ -230,27 +226,6 @@ class Delivery(EpochDelivery[SentChunk]):
         to = Destination(fence, name, index.since if index else "", replaces)
         return replace(manifest, notes=asdict(to))
 
-    def apply(self, advance: Advance) -> Applied:
-        """See `Store.apply`. Chunks in parallel; versions and guards keep their order."""
-        try:
-            return super().apply(advance)
-        except ChunkGone as gone:
-            # Only a write proves that the ledger read here is the present one.
-            reached = self._advance(0, always=True)
-            if reached is not None and reached < len(self.places):
-                (place,) = gone.args
-                raise conflicts.lost(
-                    self.manifest,
-                    place.attempt,
-                    place.seq,
-                    why="the cluster lost data, or someone deleted from the connector's log",
-                    todo="restore the cluster from a snapshot and restart the query; or run"
-                    " `sparkonce recover` with --accept-loss, which leaves the rest of that epoch"
-                    " out",
-                ) from None
-            # Else another driver has applied all of it, and dropped the chunks.
-            return ALL_STORED
-
     def resume(self) -> int:
         """See `EpochDelivery.resume`."""
         manifest, means, documents = self.manifest, self.means, self.documents
@@ -312,11 +287,11 @@ class Delivery(EpochDelivery[SentChunk]):
         return self.means.records.advance(manifest.sink, manifest.token, reached, always=always)
 
     def apply_chunk(self, ordinal: int) -> SentChunk:
-        """See `EpochDelivery.apply_chunk`."""
+        """See `EpochDelivery.apply_chunk`. Versions and guards keep the order of chunks."""
         place = self.places[ordinal]
         found = self.means.log.fetch(place)
         if found.payload is None or len(found.payload) != place.size:
-            raise ChunkGone(place)
+            raise self._gone(place)
         sender = self.sender
         with reading(place.id):
             chunk, judged, fence = unpacked(found.payload), found.judged, sender.to.fence
@@ -335,6 +310,21 @@ class Delivery(EpochDelivery[SentChunk]):
         if tried > len(refused):
             self.counter.stored = True
         return SentChunk(place, found, chunk, lines, refused)
+
+    def _gone(self, place: ChunkPlace) -> Exception:
+        """What a chunk that is not there ends: the query, or what another driver has done."""
+        # Only a write proves that the ledger read here is the present one.
+        reached = self._advance(0, always=True)
+        if reached is None or reached >= len(self.places):
+            return DecisionOver()
+        return conflicts.lost(
+            self.manifest,
+            place.attempt,
+            place.seq,
+            why="the cluster lost data, or someone deleted from the connector's log",
+            todo="restore the cluster from a snapshot and restart the query; or run `sparkonce"
+            " recover` with --accept-loss, which leaves the rest of that epoch out",
+        )
 
     def put_aside(self, ordinal: int, chunk: SentChunk) -> None:
         """See `EpochDelivery.put_aside`; a long apply notes from time to time how far it is."""
