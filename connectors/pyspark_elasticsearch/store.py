@@ -11,7 +11,7 @@ from pyspark_elasticsearch.journal import dead_letters, indices
 from pyspark_elasticsearch.journal.log import StagingLog, places
 from pyspark_elasticsearch.journal.records import LedgerRecords
 from pyspark_elasticsearch.server.client import Cluster
-from pyspark_elasticsearch.target.naming import IndexNames
+from pyspark_elasticsearch.target.aliases import IndexNames
 from pyspark_elasticsearch.write import fitness, preflight
 from pyspark_elasticsearch.write.delivery import Delivery, DeliveryMeans
 from pyspark_elasticsearch.write.documents import Documents

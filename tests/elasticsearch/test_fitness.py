@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.elasticsearch.support import APPENDED
 
-from pyspark_elasticsearch.follow import fitness
+from pyspark_elasticsearch.follow.feed import require_settled
 from pyspark_elasticsearch.read.fields import IndexFields
 from pyspark_elasticsearch.target import pipelines
 from pyspark_elasticsearch.target.lookup import Target
@@ -196,7 +196,7 @@ def test_a_field_whose_one_value_is_not_set_yet_may_match_later() -> None:
     unset = {"properties": {"f": {"type": "constant_keyword"}}}
     there = IndexFields([unset], unset["properties"], 10)
     with pytest.raises(StoreRefused, match="not set yet"):
-        fitness.require_settled(BY_F, there)
+        require_settled(BY_F, there)
     known = {"properties": {"f": {"type": "constant_keyword", "value": "x"}}}
-    fitness.require_settled(BY_F, IndexFields([known], known["properties"], 10))
-    fitness.require_settled({"term": {"n": 1}}, there)
+    require_settled(BY_F, IndexFields([known], known["properties"], 10))
+    require_settled({"term": {"n": 1}}, there)

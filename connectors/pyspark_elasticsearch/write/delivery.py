@@ -16,7 +16,7 @@ from pyspark_elasticsearch.server.bulk import numbered, operations
 from pyspark_elasticsearch.server.client import Cluster
 from pyspark_elasticsearch.server.failures import advice, message
 from pyspark_elasticsearch.target import aliases, templates
-from pyspark_elasticsearch.target.naming import IndexNames
+from pyspark_elasticsearch.target.aliases import IndexNames
 from pyspark_elasticsearch.write import chunks
 from pyspark_elasticsearch.write.chunks import DocumentChunk, begun_script, chunk_name, unpacked
 from pyspark_elasticsearch.write.documents import Documents
