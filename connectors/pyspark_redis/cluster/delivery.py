@@ -27,6 +27,7 @@ from sparkonce.codec import FORGET, reading
 from sparkonce.delivery import DecisionOver
 from sparkonce.errors import StoreRefused, StoreUnreachable
 from sparkonce.exactly_once.bad_rows import MaxBadRows
+from sparkonce.failures import FailureKind
 from sparkonce.protocol import Manifest
 
 SHORT = 256 * 1024
@@ -309,7 +310,7 @@ class ClusterDelivery(RedisDelivery):
             self._count([reason])
             self.counter.require_few()
         text = reason.decode(errors="replace")
-        if refusal(text).of_row:  # its text may hold any word
+        if refusal(text).kind is FailureKind.ROW:  # its text may hold any word
             raise refusals.refused(self.manifest, key, reason)
         error = translate(redis.ResponseError(text), f"applying epoch {self.manifest.epoch}")
         if isinstance(error, StoreUnreachable):  # a slot is on its way to another node

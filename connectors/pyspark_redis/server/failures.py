@@ -5,117 +5,106 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from functools import partial
 
 import redis
 from redis import exceptions
 
-from sparkonce.errors import AGAIN, RESTART, StoreError, StoreRefused, StoreUnreachable
+from sparkonce.errors import (
+    AGAIN,
+    RESTART,
+    FailureKind,
+    KnownFailure,
+    StoreError,
+    StoreRefused,
+    StoreUnreachable,
+    refused,
+)
 
+_row = partial(refused, kind=FailureKind.ROW)
+_unfit = partial(KnownFailure, FailureKind.REFUSED)
 
-class ServerRefusal(NamedTuple):
-    """Why a server says no, and what to do about it; whether it objects to what a row holds."""
-
-    why: str
-    todo: str
-    of_row: bool = False
-
-
-PASSWORD = ServerRefusal(
+PASSWORD = _unfit(
     "the server does not take this user and password, or asks for one",
     "check options user, password and passwordFile, or the URL",
 )
 
-ACL = ServerRefusal(
-    "the user's ACL does not allow it", f"grant it as docs/permissions.md lists, {RESTART}"
-)
+ACL = refused("the user's ACL does not allow it", "grant it as docs/permissions.md lists")
 
-OVERFLOW = ServerRefusal(
+OVERFLOW = _row(
     "the sum leaves the 64-bit range of Redis's integers, or that of a double",
-    f"set that field to a smaller number, {RESTART}",
-    of_row=True,
+    "set that field to a smaller number",
 )
 
-INFINITE = ServerRefusal(
+INFINITE = _row(
     "the field holds an infinity, or the sum leaves the range of a double",
-    f"set that field to a smaller number, {RESTART}",
-    of_row=True,
+    "set that field to a smaller number",
 )
 
 REFUSALS = {
     # First, since these texts go on with what columns and fields hold: any of the others.
     "overflow:": OVERFLOW,
-    "unordered:": ServerRefusal(
+    "unordered:": _row(
         "rows are compared with it as option sequenceColumn says",
         "set that field to a value as the sink writes it for the column's type (docs/redis.md) or"
-        f" delete it, {RESTART}",
-        of_row=True,
+        " delete it",
     ),
-    "damaged:": ServerRefusal(
+    "damaged:": refused(
         "it is a record of sparkonce's own, and something else has written it",
-        f"set that field to a whole number above all others in that hash (HGETALL), {RESTART}",
+        "set that field to a whole number above all others in that hash (HGETALL)",
     ),
     "NOAUTH": PASSWORD,
     "WRONGPASS": PASSWORD,
     "NOPERM": ACL,
     "The user executing the script": ACL,
     "ACL failure": ACL,
-    "OOM": ServerRefusal(
+    "OOM": refused(
         "maxmemory is reached, and the eviction policy drops nothing",
         "free memory (`sparkonce gc` drops staged rows that no epoch will take, also now) or raise"
-        f" maxmemory, {RESTART}",
+        " maxmemory",
     ),
-    "MISCONF": ServerRefusal(
-        "the server can't save to its disk and so takes no writes", f"mend its disk, {RESTART}"
-    ),
-    "NOREPLICAS": ServerRefusal(
+    "MISCONF": refused("the server can't save to its disk and so takes no writes", "mend its disk"),
+    "NOREPLICAS": refused(
         "the server has fewer replicas than min-replicas-to-write asks for",
-        f"bring the replicas back, {RESTART}",
+        "bring the replicas back",
     ),
-    "WRONGTYPE": ServerRefusal(
-        "the key holds another Redis type than the sink's model",
-        f"rename or delete that key, {RESTART}",
-        of_row=True,
+    "WRONGTYPE": _row(
+        "the key holds another Redis type than the sink's model", "rename or delete that key"
     ),
     "increment or decrement would overflow": OVERFLOW,
     "increment would produce NaN or Infinity": INFINITE,
     "resulting score is not a number": INFINITE,
-    "exhausted the last possible ID": ServerRefusal(
-        "no id is left that is higher than the stream's last one",
-        f"delete the stream, {RESTART}",
-        of_row=True,
+    "exhausted the last possible ID": _row(
+        "no id is left that is higher than the stream's last one", "delete the stream"
     ),
-    "asks for a password, which": ServerRefusal(
+    "asks for a password, which": _unfit(
         "options user and password are those of the servers, and the connector has none for"
         " Sentinels",
         "let the Sentinels take requests without a password: no requirepass in sentinel.conf",
     ),
-    "DB index is out of range": ServerRefusal(
+    "DB index is out of range": _unfit(
         "the server has fewer databases than the number behind the URL's last slash",
         "give a smaller number there (a server has 16 unless `databases` says otherwise)",
     ),
-    "cluster support disabled": ServerRefusal(
+    "cluster support disabled": _unfit(
         "the server is no node of a Redis Cluster, and option url begins with redis+cluster://",
         "write redis:// in option url",
     ),
-    "not an integer": ServerRefusal(
+    "not an integer": _row(
         "the field holds something else than a whole number",
-        f"set that field to a whole number or delete it, {RESTART}",
-        of_row=True,
+        "set that field to a whole number or delete it",
     ),
-    "not a float": ServerRefusal(
-        "the field holds something else than a number",
-        f"set that field to a number or delete it, {RESTART}",
-        of_row=True,
+    "not a float": _row(
+        "the field holds something else than a number", "set that field to a number or delete it"
     ),
 }
 """By the code or the words of a reply."""
 
-OF_ROWS = [text for text, known in REFUSALS.items() if known.of_row]
+OF_ROWS = [text for text, known in REFUSALS.items() if known.kind is FailureKind.ROW]
 
-OTHER = ServerRefusal(
+OTHER = refused(
     "the server gave this reply to a command of the connector",
-    f"check its version (6.2 or newer) and configuration, {RESTART}",
+    "check its version (6.2 or newer) and configuration",
 )
 
 CODES = {
@@ -193,7 +182,7 @@ def translate(error: redis.RedisError, doing: str) -> StoreError:
     if _has(coded, *MOVES):
         return moves(doing, text)
     if code in REFUSALS:
-        return _refused(coded, doing)
+        return refusal(coded).error("Redis", doing, coded)
     late = isinstance(error, exceptions.TimeoutError)
     if late or isinstance(error, exceptions.ConnectionError) or _has(coded, *PASSING):
         return _away(doing, text, late=late)
@@ -204,7 +193,7 @@ def translate(error: redis.RedisError, doing: str) -> StoreError:
             todo="find it among those that docs/redis.md lists (TYPE), move it away by RENAME,"
             f" {RESTART}",
         )
-    return _refused(text, doing)
+    return refusal(text).error("Redis", doing, text)
 
 
 def _away(doing: str, text: str, *, late: bool) -> StoreUnreachable:
@@ -223,14 +212,9 @@ def _away(doing: str, text: str, *, late: bool) -> StoreUnreachable:
     )
 
 
-def refusal(text: str) -> ServerRefusal:
+def refusal(text: str) -> KnownFailure:
     """What is known of the server's reply `text`."""
     return next((known for code, known in REFUSALS.items() if _has(text, code)), OTHER)
-
-
-def _refused(text: str, doing: str) -> StoreRefused:
-    known = refusal(text)
-    return StoreRefused(f"Redis refused while {doing}: {text}", why=known.why, todo=known.todo)
 
 
 def _has(text: str, *codes: str) -> bool:
