@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
+
+import redis
 
 from pyspark_redis import health
 from pyspark_redis.journal.dead_letters import DeadLetters, LetterBox, letterboxes
 from pyspark_redis.journal.journal import Journal
 from pyspark_redis.server import preflight
 from pyspark_redis.server.session import RedisSession
-from pyspark_redis.write.delivery import Delivery
+from pyspark_redis.write.delivery import Delivery, RedisDelivery
 from sparkonce.exactly_once.bad_rows import NONE, MaxBadRows
 from sparkonce.health import Finding
 from sparkonce.protocol import (
@@ -25,62 +28,48 @@ from sparkonce.protocol import (
 )
 
 
-class RedisStore:
-    """See `sparkonce.store.Store`.
+class RedisSteps(Journal):
+    """What a single server and a cluster share; see `sparkonce.store.Store`.
 
     `dead_letter` and `most` are options ``deadLetter`` and ``maxBadRows``; epochs that are decided
     keep to those of then.
     """
 
-    small_cost = 48_000
-    """Up to this (`PlanDetail.cost`) one script publishes: < 20 ms of a blocked server."""
+    is_cluster = False
+    looking = "asking the server for its settings"
 
     def __init__(
-        self,
-        session: RedisSession,
-        dead_letter: str | None = None,
-        most: MaxBadRows = NONE,
+        self, session: RedisSession, dead_letter: str | None = None, most: MaxBadRows = NONE
     ) -> None:
-        self.session, self.most = session, most
+        super().__init__(session)
+        self.most = most
         self.dead_letters = DeadLetters(session, dead_letter) if dead_letter else None
-        journal = Journal(session)
-        self.read, self.swap, self.doom = journal.read, journal.swap, journal.doom
-        self.names, self.unfinished = journal.names, journal.unfinished
-        self.decided_after = journal.decided_after
-        self.stage, self.staged, self.discard = journal.stage, journal.staged, journal.discard
+
+    @abstractmethod
+    def delivery(self, manifest: Manifest) -> RedisDelivery:
+        """What takes a decision into the target."""
+
+    def servers(self) -> list[redis.Redis]:
+        """Clients of those that must be fit."""
+        return [self.session.client]
 
     def check(self, plan: P) -> P:
         """Refuse a server that could lose the ledger, or rows that expire."""
         expiring = plan is not None and plan.detail.expires
-        with self.session.asking("asking the server for its settings"):
-            preflight.require_fit(self.session.client, expiring=expiring)
+        with self.session.asking(self.looking):
+            for client in self.servers():
+                preflight.require_fit(client, expiring=expiring, cluster=self.is_cluster)
             if self.dead_letters:
                 self.dead_letters.require_fit()
         return plan
-
-    def examine(self) -> Iterator[Finding]:
-        """See `sparkonce.health`."""
-        with self.session.asking("asking the server for its settings"):
-            yield from health.examine(self.session.client, self.session.key("probe"))
 
     def letterboxes(self) -> list[LetterBox]:
         """See `sparkonce.letterbox.KeepsLetters`."""
         return letterboxes(self.session, self.dead_letters)
 
-    def prepare(self, manifest: Manifest) -> Manifest:
-        """See `Store.prepare`. Nothing is needed."""
-        return manifest
-
-    def publish(self, proposal: Proposal, finish: Finish) -> Record | None:
-        """See `Store.publish`. One script, if the epoch is small."""
-        delivery = self._delivery(proposal.manifest)
-        if not delivery.fits_one_step(self.small_cost):
-            return None
-        return delivery.publish(proposal, finish(ALL_STORED))
-
     def decide(self, proposal: Proposal) -> Record:
         """See `Store.decide`."""
-        return self._delivery(proposal.manifest).decide(proposal)
+        return self.delivery(proposal.manifest).decide(proposal)
 
     def apply(
         self,
@@ -89,7 +78,31 @@ class RedisStore:
         since: float | None = None,  # noqa: ARG002
     ) -> Applied:
         """See `Store.apply`."""
-        return self._delivery(manifest).apply(advance)
+        return self.delivery(manifest).apply(advance)
 
-    def _delivery(self, manifest: Manifest) -> Delivery:
+
+class RedisStore(RedisSteps):
+    """See `sparkonce.store.Store`."""
+
+    small_cost = 48_000
+    """Up to this (`PlanDetail.cost`) one script publishes: < 20 ms of a blocked server."""
+
+    def delivery(self, manifest: Manifest) -> Delivery:
+        """See `RedisSteps.delivery`."""
         return Delivery(self.session, manifest, self.most)
+
+    def examine(self) -> Iterator[Finding]:
+        """See `sparkonce.health`."""
+        with self.session.asking(self.looking):
+            yield from health.examine(self.session.client, self.session.key("probe"))
+
+    def prepare(self, manifest: Manifest) -> Manifest:
+        """See `Store.prepare`. Nothing is needed."""
+        return manifest
+
+    def publish(self, proposal: Proposal, finish: Finish) -> Record | None:
+        """See `Store.publish`. One script, if the epoch is small."""
+        delivery = self.delivery(proposal.manifest)
+        if not delivery.fits_one_step(self.small_cost):
+            return None
+        return delivery.publish(proposal, finish(ALL_STORED))

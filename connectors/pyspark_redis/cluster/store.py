@@ -5,28 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
+import redis
+
 from pyspark_redis import health
 from pyspark_redis.cluster.delivery import ClusterDelivery
 from pyspark_redis.cluster.lanes import LaneProgress, Lanes, NodeProgress
-from pyspark_redis.journal.dead_letters import DeadLetters, LetterBox, letterboxes
-from pyspark_redis.journal.journal import Journal
-from pyspark_redis.server import preflight
 from pyspark_redis.server.nodes import SLOTS, ClusterSession
+from pyspark_redis.store import RedisSteps
 from pyspark_redis.write import refusals
 from sparkonce.errors import SinkBehindCheckpoint
 from sparkonce.exactly_once.bad_rows import NONE, MaxBadRows
 from sparkonce.exactly_once.ledger import from_record
 from sparkonce.health import Finding
-from sparkonce.protocol import Advance, Applied, Finish, Manifest, P, Proposal, Record, no_progress
+from sparkonce.protocol import Finish, Manifest, Proposal, Record
 
 Fault = Callable[[str, int], SinkBehindCheckpoint]
 
 
-class ClusterStore:
+class ClusterStore(RedisSteps):
     """See `sparkonce.store.Store`. No step writes to two slots, so each lane has its own progress.
 
     Option ``onLostCommit`` says what is done where a lane or the ledger has lost some.
     """
+
+    is_cluster = True
+    looking = "asking the nodes for their settings"
+
+    session: ClusterSession
 
     def __init__(
         self,
@@ -35,36 +40,22 @@ class ClusterStore:
         most: MaxBadRows = NONE,
         on_lost_commit: str | None = None,
     ) -> None:
-        self.session, self.most, self.on_lost_commit = session, most, on_lost_commit
-        self.dead_letters = DeadLetters(session, dead_letter) if dead_letter else None
-        self.journal = journal = Journal(session)
-        self.read, self.doom, self.names = journal.read, journal.doom, journal.names
-        self.unfinished, self.decided_after = journal.unfinished, journal.decided_after
-        self.stage, self.staged, self.discard = journal.stage, journal.staged, journal.discard
+        super().__init__(session, dead_letter, most)
+        self.on_lost_commit = on_lost_commit
 
-    def check(self, plan: P) -> P:
-        """Refuse a node that could lose the ledger, or rows that expire."""
-        expiring = plan is not None and plan.detail.expires
-        with self.session.asking("asking the nodes for their settings"):
-            for client in self.session.nodes.primaries():
-                preflight.require_fit(client, expiring=expiring, cluster=True)
-            if self.dead_letters:
-                self.dead_letters.require_fit()
-        return plan
+    def servers(self) -> list[redis.Redis]:
+        """See `RedisSteps.servers`. All primaries."""
+        return self.session.nodes.primaries()
 
     def examine(self) -> Iterator[Finding]:
         """See `sparkonce.health`."""
         probes = Lanes(self.session, "probe")
-        with self.session.asking("asking the nodes for their settings"):
+        with self.session.asking(self.looking):
             first = {one.address: one.first for one in reversed(self.session.nodes.ranges())}
             for (host, port), slot in sorted(first.items()):
                 client = self.session.nodes.of(slot)
                 for finding in health.examine(client, probes.of(slot), cluster=True):
                     yield finding._replace(what=f"{host}:{port}: {finding.what}")
-
-    def letterboxes(self) -> list[LetterBox]:
-        """See `sparkonce.letterbox.KeepsLetters`."""
-        return letterboxes(self.session, self.dead_letters)
 
     def swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
         """See `Store.swap`. Before a record goes what lanes have seen of its sink."""
@@ -73,14 +64,14 @@ class ClusterStore:
         if not new.revision and over:
             with self.session.asking("forgetting a sink"):
                 Lanes(self.session, name).drop(self.session.record(name), over)
-        return self.journal.swap(name, new, over, applied)
+        return super().swap(name, new, over, applied)
 
     def _learn_what_is_given_up(self, name: str, over: str) -> None:
         """Or what lanes have of it would look as if the ledger had lost it."""
         record = self.read(name)
         ledger = from_record(record, name) if record.token and record.stamp == over else None
         if ledger is not None and ledger.decision.manifest is not None:
-            self._delivery(ledger.decision.manifest).learn()
+            self.delivery(ledger.decision.manifest).learn()
 
     def prepare(self, manifest: Manifest) -> Manifest:
         """See `Store.prepare`. Draws a fence, and sees that no lane has lost what came before."""
@@ -111,20 +102,8 @@ class ClusterStore:
     def publish(self, proposal: Proposal, finish: Finish) -> None:
         """See `Store.publish`. Never: it would write to many slots."""
 
-    def decide(self, proposal: Proposal) -> Record:
-        """See `Store.decide`."""
-        return self._delivery(proposal.manifest).decide(proposal)
-
-    def apply(
-        self,
-        manifest: Manifest,
-        advance: Advance = no_progress,
-        since: float | None = None,  # noqa: ARG002
-    ) -> Applied:
-        """See `Store.apply`."""
-        return self._delivery(manifest).apply(advance)
-
-    def _delivery(self, manifest: Manifest) -> ClusterDelivery:
+    def delivery(self, manifest: Manifest) -> ClusterDelivery:
+        """See `RedisSteps.delivery`."""
         delivery = ClusterDelivery(self.session, manifest, self.most)
         delivery.accepts_loss = delivery.accepts_loss or self._accepts_loss(manifest)
         return delivery
