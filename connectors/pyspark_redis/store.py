@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import redis
 
 from pyspark_redis import health
-from pyspark_redis.journal.dead_letters import DeadLetters, LetterBox, letterboxes
+from pyspark_redis.journal.dead_letters import LetterBox, letterboxes
 from pyspark_redis.journal.journal import Journal
 from pyspark_redis.server import preflight
 from pyspark_redis.server.session import RedisSession
@@ -43,7 +43,7 @@ class RedisSteps(Journal):
     ) -> None:
         super().__init__(session)
         self.most = most
-        self.dead_letters = DeadLetters(session, dead_letter) if dead_letter else None
+        self.dead_letters = LetterBox(session, dead_letter) if dead_letter else None
 
     @abstractmethod
     def delivery(self, manifest: Manifest) -> RedisDelivery:

@@ -12,7 +12,7 @@ from integration.support.epochs import DirectQuery, Make
 from integration.support.redis import Keys
 from redis import Redis
 
-from pyspark_redis.journal.dead_letters import DeadLetters
+from pyspark_redis.journal.dead_letters import LetterBox
 from pyspark_redis.write.delivery import Delivery
 from sparkonce.errors import BadRow, OptionError, RowRefused
 from sparkonce.exactly_once.bad_rows import max_bad_rows
@@ -79,17 +79,17 @@ def test_rows_that_another_driver_had_stored_meanwhile_become_no_letters(
 ) -> None:
     """It took the progress back, and the target was mended, before the letters were written."""
     client.mset({f"{unique}:{at}": "mine" for at in range(5)})
-    query, write = lettered(maxBadRows="100%"), DeadLetters.write
+    query, write = lettered(maxBadRows="100%"), LetterBox.write
 
-    def late(box: DeadLetters, manifest: Manifest, *given: Any) -> None:
-        monkeypatch.setattr(DeadLetters, "write", write)
+    def late(box: LetterBox, manifest: Manifest, *given: Any) -> None:
+        monkeypatch.setattr(LetterBox, "write", write)
         other = Delivery(box.session, manifest, max_bad_rows("100%"))
         other.take_back()
         client.delete(*(f"{unique}:{at}" for at in range(1, 5)))
         other.apply_chunk(0)
         write(box, manifest, *given)
 
-    monkeypatch.setattr(DeadLetters, "write", late)
+    monkeypatch.setattr(LetterBox, "write", late)
     query.run(0, [row(at) for at in range(5)])
     assert ids(query) == Counter([0])
     assert all(client.hget(f"{unique}:{at}", "v") == "a" for at in range(1, 5))

@@ -16,7 +16,7 @@ from integration.support.redis import Keys, dies_of
 from redis import Redis
 
 from pyspark_redis.journal import dead_letters
-from pyspark_redis.journal.dead_letters import DeadLetters
+from pyspark_redis.journal.dead_letters import LetterBox
 from pyspark_redis.server.session import RedisSession
 from pyspark_redis.write.delivery import Delivery
 from sparkonce.errors import (
@@ -174,7 +174,7 @@ def noted(counters: Make, keys: Keys, monkeypatch: pytest.MonkeyPatch) -> Direct
     keys.client.set(f"{keys}:3", "mine")
     query = counters()
     with monkeypatch.context() as dying:
-        dying.setattr(DeadLetters, "write", unanswered)
+        dying.setattr(LetterBox, "write", unanswered)
         with pytest.raises(StoreUnreachable):
             query.run(0, [row(at) for at in range(30)])
     return query

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -21,17 +20,14 @@ from sparkonce.protocol import Manifest
 PAGE = 500  # letters that one answer holds
 
 
-@dataclass(frozen=True)
-class DeadLetters:
-    """The stream of this name, which option ``deadLetter`` gives."""
+class LetterBox:
+    """The stream of this name, which option ``deadLetter`` gives; see `letterbox.Letterbox`.
 
-    session: RedisSession
-    name: str
+    Entries that are no letters are passed over.
+    """
 
-    @property
-    def key(self) -> str:
-        """Where it lies."""
-        return self.session.key("letters", self.name)
+    def __init__(self, session: RedisSession, name: str) -> None:
+        self.session, self.name, self.key = session, name, session.key("letters", name)
 
     def require_fit(self) -> None:
         """See that it is a stream, if it is there: XLEN fails on a key of another type."""
@@ -60,24 +56,6 @@ class DeadLetters:
         keys = [*self.session.of_attempt(manifest.sink, part.attempt), self.key]
         given = [manifest.token, ordinal, seq, note, *about, *texts]
         self.session.run(scripts.put_aside(), keys, given)
-
-
-def letterboxes(session: RedisSession, own: DeadLetters | None) -> list[LetterBox]:
-    """That of the sink, or all that there are; a key of another type is none."""
-    if own:
-        return [LetterBox(session, own.name)]
-    with session.asking("looking for dead letters"):
-        pattern = session.key("letters", "*")
-        names = session.client.scan_iter(pattern, count=10_000, _type="stream")
-        found = sorted(text(name) for name in names)
-    return [LetterBox(session, name.removeprefix(session.key("letters", ""))) for name in found]
-
-
-class LetterBox:
-    """See `sparkonce.letterbox.Letterbox`. Entries that are no letters are passed over."""
-
-    def __init__(self, session: RedisSession, name: str) -> None:
-        self.session, self.name, self.key = session, name, session.key("letters", name)
 
     def kinds(self) -> list[LetterKind]:
         """See `Letterbox.kinds`."""
@@ -111,6 +89,17 @@ class LetterBox:
             if len(found) < page:
                 return
             first = f"({text(found[-1][0])}"
+
+
+def letterboxes(session: RedisSession, own: LetterBox | None) -> list[LetterBox]:
+    """That of the sink, or all that there are; a key of another type is none."""
+    if own:
+        return [own]
+    with session.asking("looking for dead letters"):
+        pattern = session.key("letters", "*")
+        names = session.client.scan_iter(pattern, count=10_000, _type="stream")
+        found = sorted(text(name) for name in names)
+    return [LetterBox(session, name.removeprefix(session.key("letters", ""))) for name in found]
 
 
 def _letter(entry: tuple[bytes, dict[bytes, bytes]]) -> StoredLetter:

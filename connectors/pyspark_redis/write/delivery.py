@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from pyspark_redis.journal import scripts
-from pyspark_redis.journal.dead_letters import DeadLetters
+from pyspark_redis.journal.dead_letters import LetterBox
 from pyspark_redis.journal.journal import record_values, text, to_record
 from pyspark_redis.server.failures import OF_ROWS, refusal
 from pyspark_redis.server.preflight import RequestLimit
@@ -36,7 +36,7 @@ class RedisDelivery(EpochDelivery[None]):
         with reading(manifest.sink, FORGET):
             self.detail = PlanDetail.load(manifest.detail)
         name = self.detail.dead_letter
-        self.letters = DeadLetters(session, name) if name else None
+        self.letters = LetterBox(session, name) if name else None
         super().__init__(manifest, most, f"stream {self.letters.key}" if self.letters else None)
         self.session, self._limit = session, RequestLimit(lambda: session.client)
         # As it was decided, whatever today's options say.
