@@ -7,8 +7,3 @@ __all__ = ["DefaultSource"]
 
 class DefaultSource(Elasticsearch):
     """See `pyspark_elasticsearch.DefaultSource`."""
-
-    @classmethod
-    def name(cls) -> str:
-        """The name of the format."""
-        return "sparkonce_elasticsearch"

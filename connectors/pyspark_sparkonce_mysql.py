@@ -7,8 +7,3 @@ __all__ = ["DefaultSource"]
 
 class DefaultSource(MySQL):
     """See `pyspark_mysql.DefaultSource`."""
-
-    @classmethod
-    def name(cls) -> str:
-        """The name of the format."""
-        return "sparkonce_mysql"

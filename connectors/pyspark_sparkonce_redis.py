@@ -7,8 +7,3 @@ __all__ = ["DefaultSource"]
 
 class DefaultSource(Redis):
     """See `pyspark_redis.DefaultSource`."""
-
-    @classmethod
-    def name(cls) -> str:
-        """The name of the format."""
-        return "sparkonce_redis"

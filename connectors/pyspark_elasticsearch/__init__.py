@@ -9,8 +9,3 @@ class DefaultSource(SinkSource):
     """Exactly-once writes of streams into Elasticsearch."""
 
     connector = "pyspark_elasticsearch.connector:ElasticsearchConnector"
-
-    @classmethod
-    def name(cls) -> str:
-        """The name of the format."""
-        return "elasticsearch"

@@ -9,8 +9,3 @@ class DefaultSource(SinkSource):
     """Exactly-once writes of streams into MySQL and MariaDB."""
 
     connector = "pyspark_mysql.connector:MySqlConnector"
-
-    @classmethod
-    def name(cls) -> str:
-        """The name of the format."""
-        return "mysql"

@@ -9,8 +9,3 @@ class DefaultSource(SinkSource):
     """Exactly-once writes of streams into Redis."""
 
     connector = "pyspark_redis.connector:RedisConnector"
-
-    @classmethod
-    def name(cls) -> str:
-        """The name of the format."""
-        return "redis"

@@ -28,6 +28,11 @@ class SinkSource(DataSource):
     connector: ClassVar[str]
     """``module:Class`` of the connector, imported when a query first uses it."""
 
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format: that of the package in which Spark finds the class."""
+        return cls.__module__.partition(".")[0].removeprefix("pyspark_")
+
     @errors_first()
     def streamWriter(  # noqa: N802 (Spark's name)
         self, schema: StructType, overwrite: bool
