@@ -12,7 +12,7 @@ import pytest
 from tests.elasticsearch.support import APPENDED
 
 from pyspark_elasticsearch.journal import dead_letters
-from pyspark_elasticsearch.journal.dead_letters import DocumentLetter, DocumentVerdict
+from pyspark_elasticsearch.journal.dead_letters import DocumentLetter
 from pyspark_elasticsearch.journal.records import Destination
 from pyspark_elasticsearch.server.client import Answer
 from pyspark_elasticsearch.write.sending import RefusedDocument, Sender
@@ -117,7 +117,7 @@ def test_version_beyond_counter_and_clock_is_not_taken_for_a_later_decision(
 
 
 def test_letter_that_is_not_known_to_be_there_is_no_letter_written() -> None:
-    letter = {"a": DocumentLetter(DocumentVerdict("x", "1", "words"), Letter("words", "{}"))}
+    letter = {"a": DocumentLetter("x", "1", Letter("words", "{}"))}
     dead_letters.write(Cluster((409, CONFLICT)), "bad", {}, letter)  # type: ignore[arg-type]
     with pytest.raises(StoreRefused, match=r"409 new_exception: words"):
         dead_letters.write(Cluster((409, UNKNOWN)), "bad", {}, letter)  # type: ignore[arg-type]

@@ -40,32 +40,25 @@ KINDS = {
 T = TypeVar("T")
 
 
-class DocumentVerdict(NamedTuple):
-    """That a row can't be stored: its index and id, and why."""
+class DocumentLetter(NamedTuple):
+    """A letter, and the document that its row was to be; the id is empty if it came to none."""
 
     index_name: str
     id: str
-    reason: str
-
-    def cut(self, of: int) -> DocumentVerdict:
-        """The verdict as it is kept, as one of so many of a chunk."""
-        return self._replace(reason=self.reason[: max(200, min(LONGEST, ROOM // of))])
-
-
-class DocumentLetter(NamedTuple):
-    """A letter, and the verdict that it is about."""
-
-    verdict: DocumentVerdict
     letter: Letter
 
     def document(self, about: Mapping[str, Any], most: int) -> bytes:
         """What is stored of it, with so many characters of the row."""
-        key, row, reason = self.letter.key, self.letter.row, self.verdict.reason
+        reason, row, key, base64 = self.letter
         if len(row) > most:
             key, row, reason = key[:most], row[:most], CUT + reason
-        of = {"index": self.verdict.index_name, "id": self.verdict.id, "reason": reason}
-        text = {"key": key, "row": row, "base64": self.letter.base64}
-        return json.dumps({**about, **of, **text}).encode()
+        of = {"index": self.index_name, "id": self.id, "reason": reason}
+        return json.dumps({**about, **of, "key": key, "row": row, "base64": base64}).encode()
+
+
+def cut(reason: str, of: int) -> str:
+    """A reason as it is kept, as one of so many of a chunk."""
+    return reason[: max(200, min(LONGEST, ROOM // of))]
 
 
 Letters = Mapping[str, DocumentLetter]  # by the id that each has in the index of dead letters

@@ -16,9 +16,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_elasticsearch.journal.dead_letters import DocumentVerdict
 from pyspark_elasticsearch.server import bulk
-from pyspark_elasticsearch.server.failures import message
 from pyspark_elasticsearch.target import templates
 from pyspark_elasticsearch.write import values
 from pyspark_elasticsearch.write.documents import BulkMode, Documents, RowGuard, script
@@ -236,13 +234,6 @@ def _members(columns: Iterable[str]) -> Line:
 
 def _member(name: str) -> str:
     return f"{json.dumps(name, ensure_ascii=False)}:"
-
-
-def verdict(operation: bytes, item: bulk.Item, index: str) -> DocumentVerdict:
-    """The verdict on an operation that was refused; to `index`, if it does not say otherwise."""
-    action = bulk.action(operation)
-    reason = f"{item.status} {message(item.error)}"
-    return DocumentVerdict(action.get("_index") or index, action["_id"], reason)
 
 
 def letter(reason: str, operation: bytes, documents: Documents) -> Letter:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from pyspark_elasticsearch.journal import dead_letters
-from pyspark_elasticsearch.journal.dead_letters import DocumentLetter, DocumentVerdict
+from pyspark_elasticsearch.journal.dead_letters import DocumentLetter
 from pyspark_elasticsearch.journal.log import ChunkPlace, StagedChunk, StagingLog, places
 from pyspark_elasticsearch.journal.records import Destination, LedgerRecords
-from pyspark_elasticsearch.server.bulk import numbered, operations
+from pyspark_elasticsearch.server.bulk import action, numbered, operations
 from pyspark_elasticsearch.server.client import Cluster
 from pyspark_elasticsearch.server.failures import advice, message
 from pyspark_elasticsearch.target import aliases, templates
@@ -85,7 +85,7 @@ class DeadLetterWriter:
         # A version of another writer's is no fault of the row, which must not be put aside for it.
         for one in sent.refused:
             if one.is_conflict:
-                raise self._refusal(self._verdict(one), one)
+                raise self._refusal(one.reason, one)
         # Counted first: too many stop the query before any is noted, and a note is final.
         self._count(sent)
         if self.counter.in_doubt:
@@ -109,18 +109,19 @@ class DeadLetterWriter:
 
         It is final, whatever a later try would find.
         """
-        found, of_task = sent.found, enumerate(sent.chunk.bad)
-        fresh = {f"c{at}": DocumentVerdict("", "", bad.reason) for at, bad in of_task}
-        fresh |= {str(one.operation.position): self._verdict(one) for one in sent.refused}
+        found = sent.found
+        fresh = {f"c{at}": bad.reason for at, bad in enumerate(sent.chunk.bad)}
+        fresh |= {str(one.operation.position): one.reason for one in sent.refused}
         while True:
-            new = {at: one for at, one in fresh.items() if at not in found.letters}
+            new = {at: reason for at, reason in fresh.items() if at not in found.letters}
             if not new:
                 return found.verdict
             if self.index is None:
                 at, first = next(iter(new.items()))
                 refused = (one for one in sent.refused if str(one.operation.position) == at)
                 raise self._refusal(first, next(refused, None))
-            letters = {**found.letters, **{at: one.cut(len(fresh)) for at, one in new.items()}}
+            kept = {at: dead_letters.cut(reason, len(fresh)) for at, reason in new.items()}
+            letters = {**found.letters, **kept}
             rows = sent.weight(letters)
             # An index that was noted before stays: letters are already there, perhaps.
             verdict = {"index": self.index, **found.verdict, "letters": letters, "rows": rows}
@@ -140,24 +141,27 @@ class DeadLetterWriter:
             rows = sent.chunk.weight(sent.place.rows, one.operation.position)
             self.counter.add(why, message(one.item.error), rows)
 
-    def _verdict(self, one: RefusedDocument) -> DocumentVerdict:
-        return chunks.verdict(one.operation.lines, one.item, self.manifest.notes["index"])
-
-    def _letter(self, at: str, judged: Sequence[str], sent: SentChunk) -> DocumentLetter:
+    def _letter(self, at: str, reason: str, sent: SentChunk) -> DocumentLetter:
         """The letter that a verdict is about: what the row holds, the chunk knows."""
-        verdict, documents = DocumentVerdict(*judged[:3]), self.documents
         if at.isdigit():
             lines = sent.operations[int(at)]
-            return DocumentLetter(verdict, chunks.letter(verdict.reason, lines, documents))
-        verdict = verdict._replace(index_name=documents.index)
-        return DocumentLetter(verdict, sent.chunk.bad[int(at[1:])])
+            letter = chunks.letter(reason, lines, self.documents)
+            return DocumentLetter(*self._named(lines), letter)
+        bad = sent.chunk.bad[int(at[1:])]
+        return DocumentLetter(self.documents.index, "", bad._replace(reason=reason))
 
-    def _refusal(self, verdict: DocumentVerdict, one: RefusedDocument | None) -> RowRefused:
-        why, todo = "", "set option onBadRow=deadLetter again"
+    def _named(self, operation: bytes) -> tuple[str, str]:
+        """The index and the id of an operation's document."""
+        named = action(operation)
+        return named.get("_index") or self.manifest.notes["index"], named["_id"]
+
+    def _refusal(self, reason: str, one: RefusedDocument | None) -> RowRefused:
+        index, id_, why, todo = "", "", "", "set option onBadRow=deadLetter again"
         if one is not None:
+            index, id_ = self._named(one.operation.lines)
             why, todo = advice(one.item.status, one.item.error)
-        what = f"Elasticsearch refused the row with id {verdict.id!r} of index {verdict.index_name}"
-        return self.delivery.stopped_by(f"{what}: {verdict.reason}", why, todo)
+        what = f"Elasticsearch refused the row with id {id_!r} of index {index}"
+        return self.delivery.stopped_by(f"{what}: {reason}", why, todo)
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,11 @@ class RefusedDocument(NamedTuple):
         """Whether it is no fault of the row: the document has a version of another writer."""
         return self.item.status == 409
 
+    @property
+    def reason(self) -> str:
+        """What a dead letter says of it."""
+        return f"{self.item.status} {message(self.item.error)}"
+
 
 class Sender:
     """Sends the rows of one epoch by bulk requests; it may be used by several threads.
