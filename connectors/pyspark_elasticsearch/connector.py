@@ -25,14 +25,7 @@ class ElasticsearchConnector:
 
     name = "elasticsearch"
     options, reads, follows = OPTIONS, READING, FOLLOWING
-
-    def plan(self, options: Options, schema: pa.Schema) -> Plan[Documents]:
-        """See `Connector.plan`."""
-        return plan(options, schema)
-
-    def overwriting(self, plan: Plan[Documents], options: Options) -> Plan[Documents]:  # noqa: ARG002
-        """See `Overwriting`. Readers see the old index until the new one is whole."""
-        return overwriting(plan)
+    plan, overwriting = staticmethod(plan), staticmethod(overwriting)
 
     def encoder(self, plan: Plan[Documents]) -> Encoder:
         """See `Connector.encoder`."""
@@ -59,10 +52,6 @@ class ElasticsearchConnector:
     def feed(self, options: Options, scan: Scan) -> ElasticsearchFeed:
         """See `Followable.feed`."""
         return ElasticsearchFeed(_read(options), options, scan)
-
-    def ddl(self) -> list[str]:
-        """See `Connector.ddl`. Elasticsearch has no such statements; the docs show requests."""
-        return []
 
 
 def _read(options: Options) -> Cluster:

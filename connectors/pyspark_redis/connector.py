@@ -32,14 +32,11 @@ class RedisConnector:
 
     name = "redis"
     options, reads, follows = OPTIONS, READING, FOLLOWING
+    overwriting = staticmethod(overwriting)
 
     def plan(self, options: Options, schema: pa.Schema) -> Plan[PlanDetail]:
         """See `Connector.plan`."""
         return MODELS[options["model"]].plan(options, schema)
-
-    def overwriting(self, plan: Plan[PlanDetail], options: Options) -> Plan[PlanDetail]:  # noqa: ARG002
-        """See `Overwriting`. Readers see old keys go, and new ones come, chunk by chunk."""
-        return overwriting(plan)
 
     def encoder(self, plan: Plan[PlanDetail]) -> Encoder:
         """See `Connector.encoder`."""
@@ -70,10 +67,6 @@ class RedisConnector:
     def feed(self, options: Options, scan: Scan) -> RedisFeed:
         """See `Followable.feed`."""
         return RedisFeed(_servers(options), options, scan)
-
-    def ddl(self) -> list[str]:
-        """See `Connector.ddl`. Redis has no tables."""
-        return []
 
 
 def _servers(options: Options) -> servers.Servers:

@@ -215,8 +215,13 @@ class Connector(Protocol):
     def connect(self, options: Options) -> Store:
         """A store for these options; connects when first used."""
 
+
+@runtime_checkable
+class KeepsTables(Protocol):
+    """A connector with tables of its own."""
+
     def ddl(self) -> list[str]:
-        """Statements that make the connector's own tables, for users who may not; often none."""
+        """Statements that make them, for users who may not."""
 
 
 GROUP = "sparkonce.connectors"

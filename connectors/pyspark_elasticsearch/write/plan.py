@@ -28,7 +28,7 @@ METADATA = (
 
 
 def plan(options: Options, schema: pa.Schema) -> Plan[Documents]:
-    """The plan of a query; `OptionError` if options and schema don't fit each other."""
+    """See `Connector.plan`."""
     own = own_names(options["indexPrefix"])
     _require_names_apart(options, own)
     key = tuple(checks.key_column("key", name, schema) for name in options["key"] or ())
@@ -97,8 +97,8 @@ def named_twice(one: str, other: str) -> OptionError:
     )
 
 
-def overwriting(plan: Plan[Documents]) -> Plan[Documents]:
-    """The plan by which documents take the place of all that the alias of one index shows."""
+def overwriting(plan: Plan[Documents], options: Options) -> Plan[Documents]:  # noqa: ARG001
+    """See `Overwriting`. Readers see the old index until the new one is whole."""
     documents = plan.detail
     template = f"option index={documents.index!r}, a template of names,"
     both = (documents.parts, template), (documents.alias, "option visibleAlias")

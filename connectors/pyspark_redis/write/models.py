@@ -189,8 +189,11 @@ MODELS = {
 """By the value of option ``model``. The first one is its default."""
 
 
-def overwriting(plan: Plan[PlanDetail]) -> Plan[PlanDetail]:
-    """The plan that first deletes what lies under the fixed text with which keys begin."""
+def overwriting(plan: Plan[PlanDetail], options: Options) -> Plan[PlanDetail]:  # noqa: ARG001
+    """See `Overwriting`. What lies under the fixed text with which keys begin is deleted first.
+
+    Readers see old keys go, and new ones come, chunk by chunk.
+    """
     detail = plan.detail
     checks.refuse(
         [

@@ -13,7 +13,7 @@ from sparkonce.errors import OptionError, SparkonceError
 from sparkonce.operate.arguments import as_json, page, page_of_options, pair, say, with_options
 from sparkonce.options import Option
 from sparkonce.reading import Followable, Readable
-from sparkonce.store import Connector, for_name
+from sparkonce.store import Connector, KeepsTables, for_name
 from sparkonce.values import spark_types
 
 UNREADABLE = (
@@ -97,7 +97,8 @@ def sources_of(connector: Connector) -> dict[str, Sequence[Option]]:
 @as_json
 def ddl(name: str, as_json: bool) -> None:
     """Print the statements that make the own tables of FORMAT (mysql, ...)."""
-    statements = for_name(name).ddl()
+    connector = for_name(name)
+    statements = connector.ddl() if isinstance(connector, KeepsTables) else []
     if as_json:
         page(json.dumps(statements, indent=2))
     elif statements:
