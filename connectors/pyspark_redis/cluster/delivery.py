@@ -15,17 +15,23 @@ from typing import Any, NamedTuple, NoReturn
 
 import redis
 
-from pyspark_redis.cluster.lanes import LaneProgress, Lanes, at_once
+from pyspark_redis.cluster.lanes import (
+    LESS,
+    LaneProgress,
+    Lanes,
+    at_once,
+    lane_behind,
+    ledger_behind,
+)
 from pyspark_redis.journal import scripts
 from pyspark_redis.server.failures import refusal, translate
 from pyspark_redis.server.nodes import SLOTS, Address, ClusterSession
-from pyspark_redis.write import refusals
 from pyspark_redis.write.chunks import Segment, split_segments
 from pyspark_redis.write.delivery import FAULTS, RedisDelivery
 from pyspark_redis.write.detail import PlanDetail
 from sparkonce.codec import FORGET, reading
 from sparkonce.delivery import DecisionOver
-from sparkonce.errors import StoreRefused, StoreUnreachable
+from sparkonce.errors import SinkBehindCheckpoint, StoreRefused, StoreUnreachable
 from sparkonce.exactly_once.bad_rows import MaxBadRows
 from sparkonce.failures import FailureKind
 from sparkonce.protocol import Manifest
@@ -194,7 +200,7 @@ class ClusterDelivery(RedisDelivery):
         if not self._look():
             raise DecisionOver
         if self.fence <= self.known.dropped and not self.accepts_loss:
-            raise refusals.ledger_behind(manifest.sink, manifest.epoch)
+            raise ledger_behind(manifest.sink, manifest.epoch)
         self.had = self.applied
         # Short of its end all is sent again: a node may have lost what the ledger's slot knows of.
         return self.applied if self.applied == len(self.chunks) else 0
@@ -246,7 +252,7 @@ class ClusterDelivery(RedisDelivery):
             if answer.stopped:
                 self._stop(answer.status, *answer.stopped)
         if letters.difference(row.at for row in refused) and not self.accepts_loss:
-            raise refusals.stored_too(self.manifest.sink, self.manifest.epoch)
+            raise stored_too(self.manifest.sink, self.manifest.epoch)
         for segment in parts:
             self.writer.seen.update(segment.slots)
         self._done(ordinal, rows, own if is_new else (), letters)
@@ -281,17 +287,17 @@ class ClusterDelivery(RedisDelivery):
         if chunk is None or len(chunk) != part.sizes[seq]:
             self._learn(range(SLOTS))  # the loss may be accepted
             self._settle(self.applied, known=self.known.text)
-            raise refusals.lost(manifest, part.attempt, seq)
+            raise self.lost(part, seq)
         return chunk, letters
 
     def _require_in_step(self, statuses: set[bytes]) -> None:
         """See that no node has lost what it had before."""
         if b"early" in statuses:
-            raise refusals.taken_back(self.manifest.epoch)
+            raise self.taken_back()
         if b"behind" in statuses:
-            raise refusals.lane_behind(self.manifest.sink, self.manifest.epoch)
+            raise lane_behind(self.manifest.sink, self.manifest.epoch)
         if statuses.intersection((b"ahead", b"superseded")):
-            raise refusals.ledger_behind(self.manifest.sink, self.manifest.epoch)
+            raise ledger_behind(self.manifest.sink, self.manifest.epoch)
 
     # -- rows that can't be stored
 
@@ -311,12 +317,12 @@ class ClusterDelivery(RedisDelivery):
             self.counter.require_few()
         text = reason.decode(errors="replace")
         if refusal(text).kind is FailureKind.ROW:  # its text may hold any word
-            raise refusals.refused(self.manifest, key, reason)
+            raise self.refused(key, reason)
         error = translate(redis.ResponseError(text), f"applying epoch {self.manifest.epoch}")
         if isinstance(error, StoreUnreachable):  # a slot is on its way to another node
             self.session.nodes.forget()
             raise error
-        raise refusals.refused(self.manifest, key, reason)
+        raise self.refused(key, reason)
 
     # -- the ledger's slot
 
@@ -348,7 +354,7 @@ class ClusterDelivery(RedisDelivery):
         with self.session.asking(f"noting progress of epoch {manifest.epoch}"):
             done = self.session.run(scripts.settle(), keys, given)
         if done < 0 or (letters and not done):  # another driver's letters may be of other rows
-            raise refusals.taken_back(manifest.epoch)
+            raise self.taken_back()
         self.applied, self.settled_aside = applied, self.aside
 
     def _end_all(
@@ -368,5 +374,16 @@ class ClusterDelivery(RedisDelivery):
             for state in self.lanes.states(slots):
                 for slot, fence, n in zip(*state, strict=True):
                     if slot in seen and (fence, n) < (self.fence, seen[slot]):
-                        raise refusals.taken_back(self.manifest.epoch)
+                        raise self.taken_back()
                 self.known.learn(state)
+
+
+def stored_too(sink: str, epoch: int) -> SinkBehindCheckpoint:
+    """A row is stored by a driver that did not know of its letter."""
+    return SinkBehindCheckpoint(
+        f"Rows of epoch {epoch} of sink {sink!r} are dead letters, and are stored, too",
+        why="a node went back to an earlier state (a failover) while another driver wrote",
+        todo="delete those letters (`sparkonce letters`), then set option"
+        f" onLostCommit=continue@{epoch}; or give up the rows of the epoch that are not applied, by"
+        f" `sparkonce recover URL --sink {sink} --drop`. {LESS}",
+    )

@@ -23,12 +23,19 @@ from pyspark_redis.journal import scripts
 from pyspark_redis.server.nodes import SLOTS, Address, ClusterSession, tags
 from pyspark_redis.server.session import PROBE
 from sparkonce.codec import reading
+from sparkonce.errors import SinkBehindCheckpoint
 
 SHORT = 2048  # lanes that one script reads: about 6 ms of a node's work
 STEP = 100_000  # up to which fences grow, by chance
 
 LATE = 3_600_000
 """Milliseconds by which a script may come late that was sent before its sink was forgotten."""
+
+ANEW = (
+    "write all rows again under a new name: with a new checkpoint, or another txnAppId; and another"
+    " sinkId if one is set"
+)
+LESS = "waitReplicas and waitAof make it less likely"
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -201,3 +208,25 @@ def at_once(do: Callable[[S], T], each: Iterable[S]) -> list[T]:
         return [do(one) for one in items]
     with ThreadPoolExecutor(len(items)) as pool:
         return list(pool.map(do, items))
+
+
+def lane_behind(sink: str, epoch: int) -> SinkBehindCheckpoint:
+    """A node lacks what it has acknowledged."""
+    return SinkBehindCheckpoint(
+        f"A node of the cluster lacks rows of sink {sink!r} that it had acknowledged",
+        why="replication is asynchronous: a replica that took over, or a node that was restarted,"
+        " had not got what came last",
+        todo=f"bring those rows back from a backup, or {ANEW}; or, to go on without them, set"
+        f" option onLostCommit=continue@{epoch}. {LESS}",
+    )
+
+
+def ledger_behind(sink: str, epoch: int) -> SinkBehindCheckpoint:
+    """The node of the ledger lacks a decision that others have seen."""
+    return SinkBehindCheckpoint(
+        f"The cluster holds rows of an epoch of sink {sink!r} that its ledger does not know",
+        why="the node of the ledger lost what it had acknowledged (a failover): to write the epoch"
+        " again could double those rows",
+        todo=f"{ANEW}, into an emptied target if rows add up; or, to go on and write that epoch and"
+        f" those after it again, set option onLostCommit=continue@{epoch}. {LESS}",
+    )

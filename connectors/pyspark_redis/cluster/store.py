@@ -9,10 +9,15 @@ import redis
 
 from pyspark_redis import health
 from pyspark_redis.cluster.delivery import ClusterDelivery
-from pyspark_redis.cluster.lanes import LaneProgress, Lanes, NodeProgress
+from pyspark_redis.cluster.lanes import (
+    LaneProgress,
+    Lanes,
+    NodeProgress,
+    lane_behind,
+    ledger_behind,
+)
 from pyspark_redis.server.nodes import SLOTS, ClusterSession
 from pyspark_redis.store import RedisSteps
-from pyspark_redis.write import refusals
 from sparkonce.errors import SinkBehindCheckpoint
 from sparkonce.exactly_once.bad_rows import NONE, MaxBadRows
 from sparkonce.exactly_once.ledger import from_record
@@ -112,5 +117,5 @@ class ClusterStore(RedisSteps):
 def _fault(known: LaneProgress, nodes: Iterable[NodeProgress]) -> Fault | None:
     """The error for the first lane that has seen something else than is known."""
     for side in known.differing(nodes):
-        return refusals.lane_behind if side < 0 else refusals.ledger_behind
+        return lane_behind if side < 0 else ledger_behind
     return None

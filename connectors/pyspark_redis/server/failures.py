@@ -186,7 +186,7 @@ def translate(error: redis.RedisError, doing: str) -> StoreError:
     late = isinstance(error, exceptions.TimeoutError)
     if late or isinstance(error, exceptions.ConnectionError) or _has(coded, *PASSING):
         return _away(doing, text, late=late)
-    if _has(text, "WRONGTYPE"):  # what befalls a row is told by `pyspark_redis.write.refusals`
+    if _has(text, "WRONGTYPE"):  # what befalls a row is told by `pyspark_redis.write.delivery`
         return OtherType(
             f"Redis refused while {doing}: {text}",
             why="a key of sparkonce's own holds another Redis type: something else has written it",

@@ -14,13 +14,14 @@ from pyspark_redis.server.failures import OF_ROWS, refusal
 from pyspark_redis.server.preflight import RequestLimit
 from pyspark_redis.server.session import RedisSession
 from pyspark_redis.target.keys import scan_target
-from pyspark_redis.write import refusals
 from pyspark_redis.write.chunks import LONGEST, letter_texts, refused_letter
 from pyspark_redis.write.detail import PlanDetail
 from sparkonce.codec import FORGET, reading
 from sparkonce.delivery import DecisionOver, EpochDelivery
+from sparkonce.errors import RowRefused, StoreLostData, StoreUnreachable
+from sparkonce.exactly_once import conflicts
 from sparkonce.exactly_once.bad_rows import OF_TASK, MaxBadRows
-from sparkonce.protocol import Manifest, Proposal, Record
+from sparkonce.protocol import Manifest, Part, Proposal, Record
 
 SMALL_BYTES = 2 * 1024 * 1024
 FAULTS = json.dumps(OF_ROWS)
@@ -65,10 +66,48 @@ class RedisDelivery(EpochDelivery[None]):
             [sink, proposal.over, *args, name, kept, *chunks],
         )
         if status == b"missing":
-            raise refusals.missing(manifest, text(first).rpartition(":")[2], int(second))
+            why = (
+                "the server was emptied or restarted without persistence while the epoch was staged"
+            )
+            raise conflicts.missing(manifest, text(first).rpartition(":")[2], int(second), why)
         if status == b"refused" and not self.letters:
-            raise refusals.refused(manifest, first, second)
+            raise self.refused(first, second)
         return to_record(sink, values)
+
+    def refused(self, key: bytes, reason: bytes) -> RowRefused:
+        """The error for a row that the server refused."""
+        known = refusal(reason.decode(errors="replace"))
+        how = "" if self.letters else ", with onBadRow=fail"
+        return RowRefused(
+            f"{self._said(key, reason)}. The epoch stays decided{how}; the rows before this one"
+            " have taken effect",
+            why=known.why,
+            todo=known.todo,
+        )
+
+    def _said(self, key: bytes, reason: bytes) -> str:
+        named, why = (one.decode(errors="replace") for one in (key, reason))
+        return f"Redis refused key {named!r} in epoch {self.manifest.epoch}: {why}"
+
+    def lost(self, part: Part, seq: int) -> StoreLostData:
+        """The error for a chunk that is gone, and is decided."""
+        return conflicts.lost(
+            self.manifest,
+            part.attempt,
+            seq,
+            why="the server lost data, or someone deleted the connector's keys",
+            todo="restore the server from a backup and restart the query; without one, the rows of"
+            " this epoch must be written by hand, see docs/redis.md",
+        )
+
+    def taken_back(self) -> StoreUnreachable:
+        """The error where what was applied is not any more; it is applied again."""
+        return StoreUnreachable(
+            f"Progress of epoch {self.manifest.epoch} was taken back, by a failover or by another"
+            " driver",
+            why="replication is asynchronous: a replica may lack what was written last",
+            todo="the epoch is applied again, and nothing is doubled",
+        )
 
     def _count(self, refused: Iterable[bytes]) -> None:
         """Count rows that the server refused, by its reasons."""
@@ -84,8 +123,7 @@ class RedisDelivery(EpochDelivery[None]):
 
     def _letter(self, reason: bytes, key: bytes, *texts: bytes | None) -> tuple[str, ...]:
         """The letter of a row that the server refused."""
-        why = refusals.letter_reason(self.manifest, key, reason)
-        letter = refused_letter(why, texts, self.detail)
+        letter = refused_letter(self._said(key, reason), texts, self.detail)
         return letter_texts(letter, partial(self._limit.of_letter, most=LONGEST))
 
 
@@ -126,12 +164,12 @@ class Delivery(RedisDelivery):
         if status == b"superseded":
             raise DecisionOver
         if status == b"early":
-            raise refusals.taken_back(manifest.epoch)
+            raise self.taken_back()
         if status == b"passed":
             self.had = ordinal + 1
         if status == b"lost":
             self.put_aside_held()
-            raise refusals.lost(manifest, part.attempt, seq)
+            raise self.lost(part, seq)
         stored, aside, unwritten, refused, own, *stopped = answer
         self.unwritten = [int(one) for one in unwritten if one <= ordinal]
         self._count(refused)
@@ -144,7 +182,7 @@ class Delivery(RedisDelivery):
             self._count_own(own)
             self._count(stopped[1:])
             self.counter.require_few()
-        raise refusals.refused(manifest, *stopped)
+        raise self.refused(*stopped)
 
     def _clear(self) -> None:
         """Delete what the rows of an overwrite replace, unless that is done."""
@@ -177,7 +215,7 @@ class Delivery(RedisDelivery):
         given = [manifest.token, ordinal, seq, self.plan]
         found = self.session.run(scripts.read_bad_rows(), keys, given)
         if found is None:
-            raise refusals.lost(manifest, part.attempt, seq)
+            raise self.lost(part, seq)
         note, rows, own = found or (b"", (), ())
         return note, [*(self._letter(*row) for row in rows), *own]
 
