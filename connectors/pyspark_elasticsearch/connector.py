@@ -8,8 +8,7 @@ from pyspark_elasticsearch.follow.feed import ElasticsearchFeed
 from pyspark_elasticsearch.journal.indices import OwnIndices
 from pyspark_elasticsearch.options import FOLLOWING, OPTIONS, READING
 from pyspark_elasticsearch.read.source import ElasticsearchSource, inferred
-from pyspark_elasticsearch.server import failures
-from pyspark_elasticsearch.server.client import Cluster, RawPageReader
+from pyspark_elasticsearch.server.client import Cluster, ReadCluster
 from pyspark_elasticsearch.store import ElasticsearchStore
 from pyspark_elasticsearch.write.chunks import ChunkEncoder
 from pyspark_elasticsearch.write.documents import Documents
@@ -39,20 +38,14 @@ class ElasticsearchConnector:
 
     def infer(self, options: Options) -> pa.Schema:
         """See `Readable.infer`."""
-        return inferred(_read(options), options)
+        return inferred(ReadCluster(options), options)
 
     def source(self, options: Options, scan: Scan) -> ElasticsearchSource:
         """See `Readable.source`."""
-        return ElasticsearchSource(_read(options), options, scan)
+        return ElasticsearchSource(ReadCluster(options), options, scan)
 
-    def infer_feed(self, options: Options) -> pa.Schema:
-        """See `Followable.infer_feed`. As of batches."""
-        return self.infer(options)
+    infer_feed = infer
 
     def feed(self, options: Options, scan: Scan) -> ElasticsearchFeed:
         """See `Followable.feed`."""
-        return ElasticsearchFeed(_read(options), options, scan)
-
-
-def _read(options: Options) -> Cluster:
-    return Cluster(options, RawPageReader, failures.classify_read)
+        return ElasticsearchFeed(ReadCluster(options), options, scan)

@@ -62,25 +62,17 @@ class ElasticsearchSource:
 
     def _searches(self, there: IndexFields, traits: FieldTraits) -> Iterator[Mapping[str, Any]]:
         """What is asked for, but for the place of a page: by conditions, then without."""
-        fields = self._asked(there)
-        columns = [one.column for one in self.scan.filters if one.column in fields]
-        if narrowed := [*where.conditions(self.scan.filters, fields)]:
-            yield self._search(there, traits, narrowed, columns)
-        yield self._search(there, traits, [], [])
-
-    def _search(
-        self,
-        there: IndexFields,
-        traits: FieldTraits,
-        narrowed: Sequence[Any],
-        columns: Sequence[str],
-    ) -> Mapping[str, Any]:
+        fields, filters = self._asked(there), self.scan.filters
+        columns = [one.column for one in filters if one.column in fields]
+        narrowed = [*where.conditions(filters, fields)]
         out = {"terms": {"_index": [*there.left_out]}}
-        matching = [self.options["query"], *narrowed]
-        return {
-            "query": {"bool": {"filter": matching, "must_not": [out]}},
-            **fitness.selection(self.scan.schema, there, traits, columns),
-        }
+        for conditions in (narrowed, []) if narrowed else ([],):
+            matching = [self.options["query"], *conditions]
+            asked_for = columns if conditions else ()
+            yield {
+                "query": {"bool": {"filter": matching, "must_not": [out]}},
+                **fitness.selection(self.scan.schema, there, traits, asked_for),
+            }
 
     def _asked(self, there: IndexFields) -> Mapping[str, Any]:
         """Fields that are read as what they are, and that all indices have alike.

@@ -105,22 +105,15 @@ class Cluster:
 
     A resent compare-and-set would not know that it came before, so the client's own retries are
     off; `sparkonce.store` repeats what may be repeated. A host that takes no
-    connection has got nothing, so the next one is asked at once.
-
-    Args:
-        options: as parsed; refused if they contradict each other, or a file is not there.
-        reader: of answers.
-        classify: says what an answer that says no asks for.
+    connection has got nothing, so the next one is asked at once. Options, as parsed, are refused if
+    they contradict each other, or a file is not there.
     """
 
-    def __init__(
-        self,
-        options: Mapping[str, Any],
-        reader: type[AnswerReader] = AnswerReader,
-        classify: failures.Classify = failures.classify,
-    ) -> None:
+    reader = AnswerReader
+    classify = staticmethod(failures.classify)
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
         self.options, self.address = options, address.parse(options)
-        self.reader, self.classify = reader, classify
         self.timeout = float(options["timeout"])
         self.parallelism = int(options.get("parallelism", 1))
         checks.refuse(_contradictions(options, self.address))
@@ -202,6 +195,13 @@ class Cluster:
                 if not isinstance(error.__cause__, ConnectTimeoutError):
                     raise
         return send()
+
+
+class ReadCluster(Cluster):
+    """For reads."""
+
+    reader = RawPageReader
+    classify = staticmethod(failures.classify_read)
 
 
 def _not_elasticsearch(what: str) -> StoreUnreachable:
