@@ -15,7 +15,6 @@ from pyspark_redis.server.address import is_cluster
 from pyspark_redis.server.nodes import ClusterSession
 from pyspark_redis.server.session import Durability, RedisSession
 from pyspark_redis.store import RedisStore
-from pyspark_redis.target.keys import begins
 from pyspark_redis.write.chunks import ChunkEncoder
 from pyspark_redis.write.detail import PlanDetail
 from pyspark_redis.write.models import MODELS, overwriting
@@ -54,11 +53,11 @@ class RedisConnector:
 
     def infer(self, options: Options) -> pa.Schema:
         """See `Readable.infer`. By a sample of the keys."""
-        return inferred(_servers(options), options, begins(options["keyPrefix"]))
+        return inferred(_servers(options), options)
 
     def source(self, options: Options, scan: Scan) -> RedisSource:
         """See `Readable.source`."""
-        return RedisSource(_servers(options), options, scan, begins(options["keyPrefix"]))
+        return RedisSource(_servers(options), options, scan)
 
     def infer_feed(self, options: Options) -> pa.Schema:
         """See `Followable.infer_feed`. By a sample of each stream."""

@@ -11,7 +11,6 @@ from itertools import islice
 from typing import Any
 
 from pyspark_redis.journal import scripts
-from pyspark_redis.server.preflight import RequestLimit
 from pyspark_redis.server.session import RedisSession
 from sparkonce.codec import DELETE, reading, require_kinds
 from sparkonce.exactly_once.ledger import kin_of
@@ -23,7 +22,6 @@ class Journal:
 
     def __init__(self, session: RedisSession) -> None:
         self.session = session
-        self._limit = RequestLimit(lambda: session.client)
 
     # -- records
 
@@ -78,7 +76,7 @@ class Journal:
         session, task = self.session, chunk.task
         about = json.dumps({"query": task.query_id, "epoch": task.epoch}).removesuffix("}")
         with session.asking("asking the server for its settings"):
-            doing = self._limit.staging(len(chunk.payload))
+            doing = session.limit.staging(len(chunk.payload))
         with session.asking(doing), session.client.pipeline(transaction=True) as pipe:
             pipe.sadd(session.key("names"), task.sink)
             # As text: a server that has lost its scripts would refuse it by name.

@@ -16,6 +16,7 @@ from pyspark_redis.read.models import ENTRY, READERS, SCORE, VALUE, KeyRows, Mod
 from pyspark_redis.read.servers import ALL, KeyScan, KeySplit, Servers
 from pyspark_redis.read.wire import Wire, good, is_other_type, opened
 from pyspark_redis.server.failures import no_stream, translated
+from pyspark_redis.target.keys import begins
 from sparkonce.errors import OptionError, StoreRefused, ValueUnreadable
 from sparkonce.options import Options
 from sparkonce.values import from_json, from_text
@@ -154,10 +155,10 @@ def _is_object(text: bytes) -> bool:
         return False
 
 
-def inferred(servers: Servers, options: Options, own: Sequence[bytes]) -> pa.Schema:
+def inferred(servers: Servers, options: Options) -> pa.Schema:
     """The columns of the first keys that are found, with the types that their texts have."""
     pattern, model = key_pattern(options), options["model"]
-    found = _keys(servers, READERS[model](), KeyScan(pattern.pattern, own))
+    found = _keys(servers, READERS[model](), KeyScan(pattern.pattern, begins(options["keyPrefix"])))
     with translated("asking for a sample of keys"):
         schema = _schema(islice(found, SAMPLE), pattern, model, options)
     if schema is None:

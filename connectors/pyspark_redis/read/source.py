@@ -16,6 +16,7 @@ from pyspark_redis.read.models import BEGIN, KeyRows, ModelReader
 from pyspark_redis.read.servers import ALL, READING, KeyScan, KeySplit, Servers
 from pyspark_redis.read.wire import Wire, command, good, is_other_type, is_refusal, opened
 from pyspark_redis.server.failures import translated
+from pyspark_redis.target.keys import begins
 from sparkonce.errors import StoreRefused
 from sparkonce.options import Options
 from sparkonce.reading import Scan
@@ -37,15 +38,14 @@ It finishes all that it was asked for, also where nobody waits any more.
 
 
 class RedisSource:
-    """See `sparkonce.reading.Source`; `own` is what the connector's own keys begin with."""
+    """See `sparkonce.reading.Source`."""
 
-    def __init__(
-        self, servers: Servers, options: Options, wanted: Scan, own: Sequence[bytes]
-    ) -> None:
+    def __init__(self, servers: Servers, options: Options, wanted: Scan) -> None:
         self.servers, self.options, self.wanted = servers, options, wanted
         self.pattern = key_pattern(options).fitted(wanted.schema)
         score = options["scoreColumn"]
         self.columns = Columns(wanted.schema, self.pattern, options["model"], score)
+        own = begins(options["keyPrefix"])
         self.scan = KeyScan(self.pattern.pattern, own, servers.place)
 
     def splits(self) -> Sequence[KeySplit]:

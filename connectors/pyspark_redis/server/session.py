@@ -24,6 +24,7 @@ import redis
 from redis.commands.core import Script
 
 from pyspark_redis.server.failures import Demoted, OtherType, other_type, translated
+from pyspark_redis.server.preflight import RequestLimit
 from sparkonce.errors import RESTART, StoreRefused, StoreUnreachable
 from sparkonce.options import Options
 
@@ -94,6 +95,7 @@ class RedisSession:
         self, find: Callable[[], redis.Redis], prefix: str, durability: Durability
     ) -> None:
         self.find, self.prefix, self.durability = find, prefix, durability
+        self.limit = RequestLimit(find)
         self.owes = False  # whether a write has not been seen to be as safe as was asked
         self._scripts: dict[str, Any] = {}
 

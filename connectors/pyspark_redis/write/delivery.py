@@ -11,7 +11,6 @@ from pyspark_redis.journal import scripts
 from pyspark_redis.journal.dead_letters import LetterBox
 from pyspark_redis.journal.journal import record_values, text, to_record
 from pyspark_redis.server.failures import OF_ROWS, refusal
-from pyspark_redis.server.preflight import RequestLimit
 from pyspark_redis.server.session import RedisSession
 from pyspark_redis.target.keys import scan_target
 from pyspark_redis.write.chunks import LONGEST, letter_texts, refused_letter
@@ -39,7 +38,7 @@ class RedisDelivery(EpochDelivery[None]):
         name = self.detail.dead_letter
         self.letters = LetterBox(session, name) if name else None
         super().__init__(manifest, most, f"stream {self.letters.key}" if self.letters else None)
-        self.session, self._limit = session, RequestLimit(lambda: session.client)
+        self.session = session
         # As it was decided, whatever today's options say.
         self.plan = json.dumps(manifest.detail)
         self.most = most.of(manifest.rows) if name else 0
@@ -124,7 +123,7 @@ class RedisDelivery(EpochDelivery[None]):
     def _letter(self, reason: bytes, key: bytes, *texts: bytes | None) -> tuple[str, ...]:
         """The letter of a row that the server refused."""
         letter = refused_letter(self._said(key, reason), texts, self.detail)
-        return letter_texts(letter, partial(self._limit.of_letter, most=LONGEST))
+        return letter_texts(letter, partial(self.session.limit.of_letter, most=LONGEST))
 
 
 class Delivery(RedisDelivery):
