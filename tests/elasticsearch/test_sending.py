@@ -14,6 +14,7 @@ from tests.elasticsearch.support import APPENDED
 from pyspark_elasticsearch.journal import dead_letters
 from pyspark_elasticsearch.journal.dead_letters import DocumentLetter
 from pyspark_elasticsearch.journal.records import Destination
+from pyspark_elasticsearch.server import bulk
 from pyspark_elasticsearch.server.client import Answer
 from pyspark_elasticsearch.write.sending import RefusedDocument, Sender
 from sparkonce import codec
@@ -247,3 +248,15 @@ def test_what_was_sent_before_it_was_cut_in_two_is_sent_again_and_not_anew() -> 
     begun.resender = SimpleNamespace(send=resend)  # type: ignore[assignment]
     assert begun.send(b'{"create":{}}\n{}\n' * 2, 2) == []
     assert len(sent) == 3
+
+
+def test_rows_that_are_too_many_beside_one_that_is_there_are_cut_in_two_and_not_refused() -> None:
+    """Of a data stream a look-up has found that one, and the others were sent without it."""
+    begun = sender(Cluster(), "append")
+
+    def resend(lines: Any, _: Any) -> list[bulk.Item]:
+        large = bulk.Item(413, {"type": "413", "reason": "words"})
+        return [bulk.DONE, large, large] if len(lines) == 3 else [bulk.DONE] * len(lines)
+
+    begun.resender = SimpleNamespace(send=resend)  # type: ignore[assignment]
+    assert begun.send(b'{"create":{}}\n{}\n' * 3, 3) == []
