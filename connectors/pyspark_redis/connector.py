@@ -44,12 +44,10 @@ class RedisConnector:
     def connect(self, options: Options) -> RedisStore | ClusterStore:
         """See `Connector.connect`."""
         own = options["keyPrefix"], Durability.of(options)
-        name, most = options["deadLetter"], options["maxBadRows"]
         if is_cluster(options["url"]):
-            nodes = ClusterSession(client.cluster(options), *own)
-            return ClusterStore(nodes, name, most, options["onLostCommit"])
+            return ClusterStore(ClusterSession(client.cluster(options), *own), options)
         there = client.connect(options)
-        return RedisStore(RedisSession(lambda: there, *own), name, most)
+        return RedisStore(RedisSession(lambda: there, *own), options)
 
     def infer(self, options: Options) -> pa.Schema:
         """See `Readable.infer`. By a sample of the keys."""

@@ -13,8 +13,8 @@ from pyspark_redis.journal.journal import Journal
 from pyspark_redis.server import preflight
 from pyspark_redis.server.session import RedisSession
 from pyspark_redis.write.delivery import Delivery, RedisDelivery
-from sparkonce.exactly_once.bad_rows import NONE, MaxBadRows
 from sparkonce.health import Finding
+from sparkonce.options import Options
 from sparkonce.protocol import (
     ALL_STORED,
     Advance,
@@ -31,19 +31,16 @@ from sparkonce.protocol import (
 class RedisSteps(Journal):
     """What a single server and a cluster share; see `sparkonce.store.Store`.
 
-    `dead_letter` and `most` are options ``deadLetter`` and ``maxBadRows``; epochs that are decided
-    keep to those of then.
+    Options are those of today; epochs that are decided keep to those of then.
     """
 
     is_cluster = False
     looking = "asking the server for its settings"
 
-    def __init__(
-        self, session: RedisSession, dead_letter: str | None = None, most: MaxBadRows = NONE
-    ) -> None:
+    def __init__(self, session: RedisSession, options: Options) -> None:
         super().__init__(session)
-        self.most = most
-        self.dead_letters = LetterBox(session, dead_letter) if dead_letter else None
+        self.options, name = options, options["deadLetter"]
+        self.dead_letters = LetterBox(session, name) if name else None
 
     @abstractmethod
     def delivery(self, manifest: Manifest) -> RedisDelivery:
@@ -89,7 +86,7 @@ class RedisStore(RedisSteps):
 
     def delivery(self, manifest: Manifest) -> Delivery:
         """See `RedisSteps.delivery`."""
-        return Delivery(self.session, manifest, self.most)
+        return Delivery(self.session, manifest, self.options["maxBadRows"])
 
     def examine(self) -> Iterator[Finding]:
         """See `sparkonce.health`."""

@@ -19,7 +19,6 @@ from pyspark_redis.cluster.lanes import (
 from pyspark_redis.server.nodes import SLOTS, ClusterSession
 from pyspark_redis.store import RedisSteps
 from sparkonce.errors import SinkBehindCheckpoint
-from sparkonce.exactly_once.bad_rows import NONE, MaxBadRows
 from sparkonce.exactly_once.ledger import from_record
 from sparkonce.health import Finding
 from sparkonce.protocol import Finish, Manifest, Proposal, Record
@@ -37,16 +36,6 @@ class ClusterStore(RedisSteps):
     looking = "asking the nodes for their settings"
 
     session: ClusterSession
-
-    def __init__(
-        self,
-        session: ClusterSession,
-        dead_letter: str | None = None,
-        most: MaxBadRows = NONE,
-        on_lost_commit: str | None = None,
-    ) -> None:
-        super().__init__(session, dead_letter, most)
-        self.on_lost_commit = on_lost_commit
 
     def servers(self) -> list[redis.Redis]:
         """See `RedisSteps.servers`. All primaries."""
@@ -102,14 +91,14 @@ class ClusterStore(RedisSteps):
             raise fault(manifest.sink, manifest.epoch)
 
     def _accepts_loss(self, manifest: Manifest) -> bool:
-        return self.on_lost_commit == f"continue@{manifest.epoch}"
+        return bool(self.options["onLostCommit"] == f"continue@{manifest.epoch}")
 
     def publish(self, proposal: Proposal, finish: Finish) -> None:
         """See `Store.publish`. Never: it would write to many slots."""
 
     def delivery(self, manifest: Manifest) -> ClusterDelivery:
         """See `RedisSteps.delivery`."""
-        delivery = ClusterDelivery(self.session, manifest, self.most)
+        delivery = ClusterDelivery(self.session, manifest, self.options["maxBadRows"])
         delivery.accepts_loss = delivery.accepts_loss or self._accepts_loss(manifest)
         return delivery
 
