@@ -1,17 +1,27 @@
-"""Tables as the log describes them before their rows: TABLE_MAP_EVENT.
+"""Tables as the log describes them before their rows (TABLE_MAP_EVENT), and their character sets.
 
 See https://dev.mysql.com/doc/dev/mysql-server/latest/classmysql_1_1binlog_1_1event_1_1Table__map__event.html,
 and for the numbers of types ``enum_field_types`` there.
+
+Python has codecs with the names of character sets, but of some bytes they make other characters
+than the server. So the server itself says what each byte is in a set of one byte; those of several
+bytes are not read, but for Unicode's own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from codecs import charmap_decode
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from pyspark_mysql.binlog.codecs import Charset
+import pyarrow as pa
+import pymysql
+
 from pyspark_mysql.binlog.events import LengthEncoded
+from pyspark_mysql.server.client import MySqlSession
+from pyspark_mysql.server.failures import number
+from pyspark_mysql.server.literals import identifier
 from sparkonce.errors import StoreRefused
 
 TINY, SHORT, LONG, FLOAT, DOUBLE = 1, 2, 3, 4, 5
@@ -37,6 +47,17 @@ METADATA |= {ENUM: 2, SET: 2, BLOB_COMPRESSED: 1, VARCHAR_COMPRESSED: 2, VECTOR:
 
 DIGITS = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 """Bytes of so many decimal digits."""
+
+# Python's names of Unicode's sets.
+CODECS = dict.fromkeys(("ascii", "utf8", "utf8mb3", "utf8mb4"), "utf-8")
+CODECS |= {"ucs2": "utf-16-be", "utf16": "utf-16-be", "utf16le": "utf-16-le", "utf32": "utf-32-be"}
+
+# MariaDB has all collations in the first one; MySQL has no numbers in it.
+COLLATIONS_OF = ("collation_character_set_applicability", "collations")
+COLLATION_IDS = "SELECT id, character_set_name FROM information_schema.{} WHERE id IS NOT NULL"
+OF_ONE_BYTE = "SELECT character_set_name FROM information_schema.character_sets WHERE maxlen = 1"
+UNKNOWN_COLUMN = 1054
+BYTES = f"(SELECT UNHEX('{bytes(range(256)).hex()}') AS bytes) AS every"
 
 # Optional_metadata_field_type: what binlog_row_metadata adds.
 SIGNS, NAMES, SET_WORDS, ENUM_WORDS, KEY, KEY_IN_PART = 1, 4, 5, 6, 8, 9
@@ -214,3 +235,69 @@ def _string(real: int, size: int) -> ColumnType:
     if real & 0x30 != 0x30:
         size |= (real & 0x30 ^ 0x30) << 4
     return ColumnType(STRING, size, prefix=2 if size > 255 else 1)
+
+
+@dataclass(frozen=True)
+class Charset:
+    """A character set, by the server's name."""
+
+    name: str
+    letters: str = ""  # of a set of one byte, the character of each byte
+
+    @property
+    def is_read(self) -> bool:
+        """Whether its texts can be read."""
+        return bool(self.letters) or self.name in CODECS
+
+    def texts(self, found: pa.Array) -> pa.Array:
+        """Bytes as texts; a `ValueError` where one is no text of this set."""
+        if not self.is_read:
+            raise ValueError(f"texts in character set {self.name} can't be followed")
+        if not self.letters and CODECS[self.name] == "utf-8":
+            return found.cast(pa.string())  # looks whether it is
+        texts = (None if one is None else self._text(one) for one in found.to_pylist())
+        return pa.array(texts, pa.string())
+
+    def _text(self, found: bytes) -> str:
+        if self.letters:
+            return charmap_decode(found, "strict", self.letters)[0]
+        return found.decode(CODECS[self.name])
+
+
+@dataclass(frozen=True)
+class Charsets:
+    """The character sets of a server."""
+
+    names: Mapping[int, str]  # by the numbers of their collations
+    letters: Mapping[str, str]  # of those of one byte the character of each byte, by their names
+
+    def of(self, collation: int, name: str = "") -> Charset | None:
+        """The set of a collation; the one of that name if there is none. None of bytes."""
+        found = self.names.get(collation, name)
+        return None if found in ("", "binary") else Charset(found, self.letters.get(found, ""))
+
+
+def charsets(session: MySqlSession) -> Charsets:
+    """Ask a server for all of them."""
+    return Charsets(_names(session), _letters(session))
+
+
+def _names(session: MySqlSession) -> dict[int, str]:
+    for table in COLLATIONS_OF:
+        try:
+            found = session.run(COLLATION_IDS.format(table))
+            return {int(one): str(name) for one, name in found}
+        except pymysql.MySQLError as error:
+            if number(error) != UNKNOWN_COLUMN:
+                raise
+    return {}
+
+
+def _letters(session: MySqlSession) -> Mapping[str, str]:
+    """What each byte is; the server makes a question mark of one that is nothing."""
+    found = [str(name) for (name,) in session.run(OF_ONE_BYTE)]
+    names = [one for one in found if one not in (*CODECS, "binary")]
+    asked = (f"CONVERT(CONVERT(bytes USING {identifier(one)}) USING utf8mb4)" for one in names)
+    (texts,) = session.run(f"SELECT {', '.join(asked)} FROM {BYTES}")
+    pairs = zip(names, texts, strict=True)
+    return {name: text for name, text in pairs if text and len(text) == 256}

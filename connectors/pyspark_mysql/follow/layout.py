@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from pyspark_mysql.binlog import tables
-from pyspark_mysql.binlog.codecs import Charset, Charsets
-from pyspark_mysql.binlog.tables import BinlogColumn, LoggedTable
+from pyspark_mysql.binlog.tables import BinlogColumn, Charset, Charsets, LoggedTable
 from pyspark_mysql.target.columns import TableColumn
 from sparkonce.errors import StoreRefused
 

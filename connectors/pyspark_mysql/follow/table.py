@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pyspark_mysql.binlog.codecs import charsets
+from pyspark_mysql.binlog.tables import charsets
 from pyspark_mysql.binlog.values import words_unknown
 from pyspark_mysql.follow.changes import BEFORE, META, OP, require_readable
 from pyspark_mysql.follow.layout import CHOICES, Layout, is_compressed, is_read, words_of
