@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pyspark_mysql.follow.changes import schema_of
 from pyspark_mysql.follow.feed import MySqlFeed
-from pyspark_mysql.follow.table import followed
+from pyspark_mysql.follow.table import followed, schema_of
 from pyspark_mysql.journal import tables
 from pyspark_mysql.journal.dead_letters import DeadLetters
 from pyspark_mysql.options import FOLLOWING, OPTIONS, READING

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from pyspark_mysql.binlog.gtids import is_gtid, is_gtids
-from pyspark_mysql.follow.changes import OP
+from pyspark_mysql.follow.table import OP
 from pyspark_mysql.read.source import subquery
 from pyspark_mysql.server import address
 from pyspark_mysql.server.literals import NAME, NAME_RULE

@@ -12,7 +12,7 @@ import re
 import struct
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 
 UUID_FORM = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -53,24 +53,34 @@ Gtid: TypeAlias = TaggedGtid | DomainGtid
 
 
 class GtidRange:
-    """Transactions that are to be read, each of which the log has once: here all, no end."""
+    """Transactions that are to be read, each of which the log has once; without any, all that come.
 
-    is_complete: bool = False
+    Attributes:
+        is_complete: whether all were read.
+    """
 
-    def contains(self, gtid: Gtid) -> bool:  # noqa: ARG002 (any)
+    def __init__(self, read: Gtids | None = None, left: Gtids | None = None) -> None:
+        self._read, self._left = read, left
+        self.is_complete = left is not None and not left
+
+    def contains(self, gtid: Gtid) -> bool:
         """Whether a transaction is one of them."""
-        return True
+        return self._left is None or self._left.has(gtid)
 
     def advance(self, gtid: Gtid) -> None:
         """Count one of them as read."""
+        if self._read is not None and self._left is not None:
+            self._read.add(gtid)
+            self._left.remove(gtid)
+            self.is_complete = not self._left
 
     def missing(self) -> str:
         """Those that were not read; empty if all were."""
-        return ""
+        return str(self._left or "")
 
     def reached(self) -> str:
         """All that is read by now, and all that was read before."""
-        return ""
+        return str(self._read or "")
 
 
 def gtids(text: str, *, mariadb: bool) -> Gtids:
@@ -133,26 +143,41 @@ class GtidSet:
                 both._join(source, span)
         return str(both)
 
-    def common(self, other: str) -> str:
-        """Those of these that are among the others, too."""
-        return str(GtidSet(other)._lacks(self)._lacks(self))
+    def common(self, other: str) -> str | None:
+        """Those of the others that are among these, too; None if there are none."""
+        both = GtidSet(other)
+        return str(self._lacks(both)._lacks(both)) or None
 
     def up_to(self, end: str) -> GtidRange:
         """What lies between these and `end`."""
-        return _SetRange(self, self._lacks(GtidSet(end)))
+        return GtidRange(GtidSet(str(self)), self._lacks(GtidSet(end)))
 
     def count_up_to(self, end: str) -> int:
         """How many those are."""
         return len(self._lacks(GtidSet(end)))
 
-    def has(self, gtid: TaggedGtid) -> bool:
+    def has(self, gtid: Gtid) -> bool:
         """Whether a transaction is one of these."""
-        spans = self.spans.get((gtid.uuid, gtid.tag), ())
-        return any(low <= gtid.number < high for low, high in spans)
+        if isinstance(gtid, TaggedGtid):
+            for low, high in self.spans.get(gtid[:2], ()):
+                if low <= gtid.number < high:
+                    return True
+        return False
 
-    def add(self, gtid: TaggedGtid) -> None:
+    def add(self, gtid: Any) -> None:
         """Make a transaction one of these."""
-        self._join((gtid.uuid, gtid.tag), (gtid.number, gtid.number + 1))
+        self._join(gtid[:2], (gtid.number, gtid.number + 1))
+
+    def remove(self, gtid: Any) -> None:
+        """Make a transaction that is one of these none of them."""
+        spans = self.spans[gtid[:2]]
+        low, high = spans[0]
+        if low == gtid.number < high - 1:  # almost always, as in `_join`
+            spans[0] = (low + 1, high)
+        elif left := [*_cut(spans, [(gtid.number, gtid.number + 1)])]:
+            self.spans[gtid[:2]] = left
+        else:
+            del self.spans[gtid[:2]]
 
     def __len__(self) -> int:
         return sum(high - low for spans in self.spans.values() for low, high in spans)
@@ -190,28 +215,6 @@ class GtidSet:
             else:
                 merged.append((low, high))
         self.spans[source] = merged
-
-
-class _SetRange(GtidRange):
-    def __init__(self, before: GtidSet, wanted: GtidSet) -> None:
-        self._before, self._wanted, self._read = before, wanted, GtidSet()
-        self._left = len(wanted)
-        self.is_complete = not self._left
-
-    def contains(self, gtid: Gtid) -> bool:
-        return isinstance(gtid, TaggedGtid) and self._wanted.has(gtid)
-
-    def advance(self, gtid: Gtid) -> None:
-        if isinstance(gtid, TaggedGtid):
-            self._read.add(gtid)
-            self._left -= 1
-            self.is_complete = not self._left
-
-    def missing(self) -> str:
-        return self._read.lacks(str(self._wanted))
-
-    def reached(self) -> str:
-        return self._before.joined(str(self._read))
 
 
 def _span_text(span: Span) -> str:
@@ -259,38 +262,30 @@ class GtidPosition:
 
     def up_to(self, end: str) -> GtidRange:
         """What lies between this and `end`."""
-        return _PositionRange(self, GtidPosition(end))
+        # A domain ends with its last transaction, which is looked for as it is: without
+        # gtid_strict_mode numbers may come in any order.
+        left = GtidPosition(end)
+        left.last = {at: one for at, one in left.last.items() if self.last.get(at) != one}
+        return GtidRange(GtidPosition(str(self)), left)
+
+    def __bool__(self) -> bool:
+        return bool(self.last)
+
+    def has(self, gtid: Gtid) -> bool:
+        """Whether a transaction is of one of these domains."""
+        return isinstance(gtid, DomainGtid) and gtid.domain in self.last
+
+    def add(self, gtid: Any) -> None:
+        """Make a transaction the last of its domain."""
+        self.last[gtid.domain] = str(gtid)
+
+    def remove(self, gtid: Any) -> None:
+        """Leave the domain out of which a transaction is the last one."""
+        if self.last[gtid.domain] == str(gtid):
+            del self.last[gtid.domain]
 
     def _ahead(self, last: Mapping[int, str], domain: int) -> int:
         return max(0, _number(last[domain]) - _number(self.last.get(domain, NO_GTID)))
-
-
-class _PositionRange(GtidRange):
-    # The server sends what lies behind a position; a domain ends with its last transaction. That is
-    # looked for as it is: without gtid_strict_mode numbers may come in any order.
-
-    def __init__(self, before: GtidPosition, end: GtidPosition) -> None:
-        self._at = {**before.last}
-        self._left = {
-            domain: one for domain, one in end.last.items() if before.last.get(domain) != one
-        }
-        self.is_complete = not self._left
-
-    def contains(self, gtid: Gtid) -> bool:
-        return isinstance(gtid, DomainGtid) and gtid.domain in self._left
-
-    def advance(self, gtid: Gtid) -> None:
-        if isinstance(gtid, DomainGtid):
-            self._at[gtid.domain] = str(gtid)
-            if self._left[gtid.domain] == str(gtid):
-                del self._left[gtid.domain]
-            self.is_complete = not self._left
-
-    def missing(self) -> str:
-        return position_text(self._left)
-
-    def reached(self) -> str:
-        return position_text(self._at)
 
 
 Gtids: TypeAlias = GtidSet | GtidPosition
@@ -302,35 +297,34 @@ def position_text(last: Mapping[int, str]) -> str:
     return ",".join(one for _, one in sorted(last.items()))
 
 
-def never_had(state: str, position: str) -> str:
-    """Where a position is further on than a MariaDB has ever been, by the number of each server."""
-    # The state is its gtid_binlog_state: the last transaction of each domain and server.
-    had = _last_of_each(state)
-    last = GtidPosition(position).last.items()
-    return position_text(
-        {at: one for at, one in last if _number(had.get(_giver(one), NO_GTID)) < _number(one)}
-    )
+class GtidState:
+    """All that a MariaDB has ever had, by its gtid_binlog_state: the last of each server."""
 
+    def __init__(self, text: str) -> None:
+        self.last = {_giver(one): one for one in text.split(",") if one}
 
-def shared_position(state: str, position: str) -> str | None:
-    """How far a MariaDB has what was read; None where that can't be told. See `never_had`."""
-    # The last transaction of each domain that was read was given by one server. Up to the last
-    # number of that one which the server has, all of the domain was read, and what other servers
-    # gave behind it was not. Numbers alone tell nothing: a server that took over gives those again
-    # that were lost.
-    had, found = _last_of_each(state), GtidPosition(position).last
-    domains = {domain for domain, _ in had}
-    for domain in GtidPosition(never_had(state, position)).last:
-        last = had.get(_giver(found.pop(domain)))
-        if last:
-            found[domain] = last
-        elif str(domain) in domains:
-            return None
-    return position_text(found)
+    def lacks(self, position: str) -> str:
+        """Where a position is further on than the server has ever been."""
+        last = GtidPosition(position).last.items()
+        return position_text({at: one for at, one in last if self._last(one) < _number(one)})
 
+    def common(self, position: str) -> str | None:
+        """How far the server has what was read; None where that can't be told."""
+        # The last transaction of each domain that was read was given by one server. Up to the last
+        # number of that one which this server has, all of the domain was read, and what other
+        # servers gave behind it was not. Numbers alone tell nothing: a server that took over gives
+        # those again that were lost.
+        found, domains = GtidPosition(position).last, {domain for domain, _ in self.last}
+        for domain in GtidPosition(self.lacks(position)).last:
+            last = self.last.get(_giver(found.pop(domain)))
+            if last:
+                found[domain] = last
+            elif str(domain) in domains:
+                return None
+        return position_text(found)
 
-def _last_of_each(state: str) -> dict[tuple[str, str], str]:
-    return {_giver(one): one for one in state.split(",") if one}
+    def _last(self, gtid: str) -> int:
+        return _number(self.last.get(_giver(gtid), NO_GTID))
 
 
 def _giver(gtid: str) -> tuple[str, str]:

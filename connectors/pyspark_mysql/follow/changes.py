@@ -7,7 +7,7 @@ the one that the table had when the row was logged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -21,16 +21,12 @@ from pyspark_mysql.binlog.images import PADDING, ByteBuffer, Numbers, RowImage
 from pyspark_mysql.binlog.reader import RowChanges
 from pyspark_mysql.binlog.tables import BinlogColumn
 from pyspark_mysql.binlog.values import DAY, differ, values
-from pyspark_mysql.follow.layout import Layout
-from pyspark_mysql.read.columns import ResultColumn, wire_form
+from pyspark_mysql.follow.table import BEFORE, GTID, META, OP, TS, FollowedTable, require_readable
+from pyspark_mysql.read.columns import ResultColumn
 from pyspark_mysql.read.rows import unreadable
 from sparkonce.errors import OptionError, StoreRefused
 from sparkonce.values import from_json
-from sparkonce.values.spark_types import spark_type, type_name
-
-OP, GTID, TS, BEFORE = "_op", "_gtid", "_ts", "_before"
-META = {OP: pa.string(), GTID: pa.string(), TS: pa.timestamp("us", "UTC")}
-"""Columns that every stream has; `_before` where it is asked for."""
+from sparkonce.values.spark_types import spark_type
 
 BLOCK = 8 * 1024 * 1024
 """Bytes of rows that a batch is made of."""
@@ -45,50 +41,12 @@ PROTOCOL_TYPES = {
 }
 """What the protocol calls types that have another number in the log."""
 
-AS_THE_SERVER_SHOWS = (
-    (types.is_string, (types.is_string, types.is_integer, types.is_decimal)),
-    (types.is_binary, (types.is_string, types.is_binary)),
-)
-"""What has the form of the log as a text, and as bytes."""
-
-
-def schema_of(columns: Iterable[ResultColumn], asked: Collection[str]) -> pa.Schema:
-    """The schema of changes, with the types that lose nothing; `asked` are columns of an option.
-
-    Raises:
-        StoreRefused: a column has a name that a stream gives to something else.
-    """
-    fields = [pa.field(one.name, one.natural) for one in columns]
-    for field in fields:
-        if field.name.lower() in (*META, BEFORE):
-            raise StoreRefused(
-                f"The table has a column {field.name!r}",
-                why="a stream has a column of that name, in any case, which says what happened to"
-                " the row",
-                todo="rename the table's column",
-            )
-    before = [pa.field(BEFORE, pa.struct(fields))] if BEFORE in asked else []
-    return pa.schema([*fields, *(pa.field(*one) for one in META.items()), *before])
-
-
-def require_readable(column: ResultColumn, kind: pa.DataType) -> None:
-    """Refuse, by an `OptionError`, a type that some value of the column does not fit as it is."""
-    wire_form(column, kind)
-    natural = column.natural
-    for is_kind, has_form in AS_THE_SERVER_SHOWS:
-        if is_kind(kind) and not any(is_one(natural) for is_one in has_form):
-            raise OptionError(
-                f"Column {column.name!r} can't be followed as {type_name(kind)}",
-                why=f"the binary log has {type_name(natural)}, and not what the server shows",
-                todo="give it that type, and cast it in Spark",
-            )
-
 
 class Changes:
     """Makes batches of a schema. The key of each row must have the columns of `key`, if given."""
 
-    def __init__(self, schema: pa.Schema, key: Sequence[str] | None, layout: Layout) -> None:
-        self.schema, self.key, self.layout = schema, key, layout
+    def __init__(self, schema: pa.Schema, key: Sequence[str] | None, table: FollowedTable) -> None:
+        self.schema, self.key, self.table = schema, key, table
 
     def batches(self, rows: Iterable[RowChanges]) -> Iterator[pa.RecordBatch]:
         """The rows, in their order.
@@ -108,7 +66,7 @@ class Changes:
             yield self._batch(changes)
 
     def _batch(self, changes: list[RowChanges]) -> pa.RecordBatch:
-        block = _Block(self.layout, changes)
+        block = _Block(self.table, changes)
         if self.key is not None:
             block.require_key(self.key)
         return pa.RecordBatch.from_arrays([*map(block.column, self.schema)], schema=self.schema)
@@ -117,9 +75,9 @@ class Changes:
 class _Block:
     """Rows of one form, of one or several events."""
 
-    def __init__(self, layout: Layout, changes: list[RowChanges]) -> None:
-        self.changes, self.table = changes, layout.completed(changes[0].table)
-        self.named = layout.named(self.table)
+    def __init__(self, followed: FollowedTable, changes: list[RowChanges]) -> None:
+        self.changes, self.table = changes, followed.completed(changes[0].table)
+        self.named = followed.named(self.table)
         data = b"".join([*(one.data for one in changes), PADDING])
         self.buffer, image = ByteBuffer(data), RowImage(self.table.columns)
         starts = image.starts(data, len(data) - len(PADDING))

@@ -30,10 +30,9 @@ from pyspark_mysql.binlog.reader import (
 from pyspark_mysql.follow import fitness, snapshot
 from pyspark_mysql.follow.changes import Changes
 from pyspark_mysql.follow.fitness import LogServer
-from pyspark_mysql.follow.layout import Layout
 from pyspark_mysql.follow.request import NOT_THERE, log_behind
 from pyspark_mysql.follow.snapshot import Snapshot, SnapshotPiece
-from pyspark_mysql.follow.table import FollowedTable, followed, warn
+from pyspark_mysql.follow.table import OP, FollowedTable, followed
 from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.failures import number, translated
 from sparkonce.errors import StoreRefused
@@ -55,7 +54,7 @@ class TransactionSplit:
 
     behind: str
     end: str
-    layout: Layout | None = None  # of rows without names of columns; None: not looked at
+    table: FollowedTable | None = None  # of rows without names of columns; None: not looked at
     place: LogPlace | None = None  # of the last transaction before them, where it is known
 
 
@@ -110,7 +109,7 @@ class MySqlFeed:
             return self._next_piece(begin, after[SNAPSHOT], most)
         if self._empty.after != after:
             self._empty = EmptyScan(after, begin, time.monotonic())
-        empty = "" if server.lacks(self._empty.upto) else self._empty.upto
+        empty = "" if server.had.lacks(self._empty.upto) else self._empty.upto
         scanned = self._gtids(begin).joined(empty)
         kept = [str(self._gtids(one)) for one in (begin, scanned)]
         self._places = {at: one for at, one in self._places.items() if at in kept}
@@ -148,8 +147,8 @@ class MySqlFeed:
             pieces = [*self._pieces(begin, after, end)] if SNAPSHOT in after else []
             if self._gtids(begin).up_to(upto).is_complete:
                 return pieces
-            layout = None if self._named else self._layout(begin)
-        return [*pieces, TransactionSplit(begin, upto, layout, self._place(begin))]
+            table = None if self._named else self._laid_out(begin)
+        return [*pieces, TransactionSplit(begin, upto, table, self._place(begin))]
 
     def behind(self, after: Position, end: Position) -> int:
         """See `Feed.behind`. It tells of transactions of all tables."""
@@ -166,22 +165,22 @@ class MySqlFeed:
                 yield from self._changes(split)
 
     def _changes(self, split: TransactionSplit) -> Iterator[pa.RecordBatch]:
-        wanted, known = self._gtids(split.behind).up_to(split.end), split.layout
+        wanted, known = self._gtids(split.behind).up_to(split.end), split.table
         if split.place:
             self._places[str(self._gtids(split.behind))] = split.place
 
         def rows() -> Iterator[RowChanges]:
             for one in self._rows(split, wanted):
                 if known is None and not one.table.named:
-                    self._layout(split.behind)
+                    self._laid_out(split.behind)
                 yield one
 
-        changes = Changes(self.schema, None, known or self.table.layout)
+        changes = Changes(self.schema, None, known or self.table)
         yield from changes.batches(rows())
         fitness.require_all_read(split.behind, wanted)
 
-    def _layout(self, behind: str) -> Layout:
-        """The layout of rows that have no names, if none was altered since.
+    def _laid_out(self, behind: str) -> FollowedTable:
+        """The table by which rows are told that have no names, if it was not altered since.
 
         All that is logged behind them is looked at, once.
         """
@@ -201,13 +200,13 @@ class MySqlFeed:
                         )
                     unnamed = unnamed or (isinstance(step, RowChanges) and not step.table.named)
             self._is_laid_out = True
-        return self.table.layout
+        return self.table
 
     @cached_property
     def _checked_columns(self) -> bool:
         """What can't be read is told before any row is."""
         self.table.require_columns(self.schema)
-        warn(self.table, self.schema)
+        _warn(self.table, self.schema)
         return True
 
     @cached_property
@@ -325,3 +324,30 @@ class _Epoch:
             self._image = RowImage(step.table.columns)
         found = len(self._image.starts(step.data + PADDING, len(step.data)))
         return found // 2 if step.operation == UPDATE else found
+
+
+def _warn(table: FollowedTable, schema: pa.Schema) -> None:
+    """Warn of changes that a stream of these columns does not have, or does not tell as such.
+
+    See https://dev.mysql.com/doc/refman/8.4/en/innodb-and-mysql-replication.html.
+    """
+    if not table.key and table.whole:
+        log.warning(
+            "Table %s has no primary key: a sink that has one keeps the old row where an update"
+            " changes a column of it. Why: nothing tells that it is another row then. What to do:"
+            " give the table a primary key, and the sink the same one",
+            table.full_name,
+        )
+    if OP not in schema.names:
+        log.warning(
+            "The stream of %s has no column %s. Why: .schema(...) leaves it out, so rows that were"
+            " deleted look like rows that are there. What to do: name it, too",
+            *(table.full_name, OP),
+        )
+    if table.cascade:
+        log.warning(
+            "Foreign key %s of %s changes its rows when rows of another table change, and a"
+            " stream does not have these changes. Why: InnoDB makes them, and they are not in the"
+            " binary log. What to do: let applications change rows of both",
+            *(table.cascade, table.full_name),
+        )

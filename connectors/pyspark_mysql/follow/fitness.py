@@ -9,10 +9,9 @@ from pyspark_mysql.binlog.gtids import (
     GtidPosition,
     GtidRange,
     GtidSet,
+    GtidState,
     is_written_by,
-    never_had,
     position_text,
-    shared_position,
 )
 from pyspark_mysql.read.one_state import end_of_log
 from pyspark_mysql.server.client import MySqlSession
@@ -26,9 +25,7 @@ log = logging.getLogger("sparkonce")
 WANTED = {"log_bin": "1", "binlog_format": "ROW", "binlog_row_image": "FULL"}
 OF_MYSQL = {"gtid_mode": "ON", "binlog_row_value_options": ""}
 
-LOGS_REPLICATED = (
-    "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('log_replica_updates', 'log_slave_updates')"
-)
+LOGS_REPLICATED = ("log_replica_updates", "log_slave_updates")
 """The first name is MySQL's since 8.0.26."""
 
 FORMS = {"MySQL": "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-100", "MariaDB": "0-1-100"}
@@ -48,15 +45,10 @@ class LogServer:
         """What it is."""
         return "MariaDB" if self.mariadb else "MySQL"
 
-    def lacks(self, read: str) -> str:
-        """Those that it has never had."""
-        return never_had(self.state, read) if self.mariadb else GtidSet(self.executed).lacks(read)
-
-    def shared(self, read: str) -> str | None:
-        """Those of them that it has had; None where that can't be told."""
-        if self.mariadb:
-            return shared_position(self.state, read)
-        return GtidSet(read).common(self.executed) or None
+    @property
+    def had(self) -> GtidSet | GtidState:
+        """All that it has ever had."""
+        return GtidState(self.state) if self.mariadb else GtidSet(self.executed)
 
 
 def log_server(session: MySqlSession) -> LogServer:
@@ -99,7 +91,7 @@ def _one_line(gtids: str) -> str:
 def require_all_logged(session: MySqlSession) -> None:
     """Refuse a server whose log lacks changes, as far as the user may see that."""
     with session.connected() as live:
-        name, value = live.run(LOGS_REPLICATED)[0]
+        ((name, value), *_) = session.variables(*LOGS_REPLICATED).items()
         replicated = live.mariadb and live.run("SELECT @@global.gtid_slave_pos")[0][0]
         if value != "ON" and (replicated or not live.mariadb):
             raise StoreRefused(
@@ -137,7 +129,7 @@ def executed(read: str, server: LogServer, *, fails: bool) -> str:
             todo="let option url lead to that one; or bring the target in line with the table, and"
             " begin a new query with a new checkpointLocation",
         )
-    lacking = server.lacks(read)
+    lacking = server.had.lacks(read)
     if not lacking:
         return read
     error = StoreUnreachable(
@@ -150,7 +142,7 @@ def executed(read: str, server: LogServer, *, fails: bool) -> str:
     if fails:
         raise error
     log.warning("%s", error)
-    shared = server.shared(read)
+    shared = server.had.common(read)
     if shared is None:
         raise StoreRefused(
             f"Up to where the server has what was read before transactions {lacking} can't be told",

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
-from functools import partial
 from itertools import chain, pairwise
 from typing import Any, TypeAlias
 
@@ -44,15 +43,19 @@ def log_behind(
     If the last one that was read is at its place, it is given again, and the server need not search
     its log for the next one.
     """
-    found = _begun(session, after, place)
+    found = _begun(session, after, place, mariadb=mariadb)
     with closing(_past_crashes(session, after, found) if mariadb else found) as found:
         yield found
 
 
-def _begun(session: MySqlSession, after: str, place: LogPlace | None) -> EventStream:
-    head, found = list[Event](), _sent(session, partial(_ask, after=after))
+def _begun(
+    session: MySqlSession, after: str, place: LogPlace | None, *, mariadb: bool
+) -> EventStream:
+    head, found = list[Event](), _sent(session, after)
     if place:
-        near = _sent(session, partial(_ask_at, after=after, place=place))
+        # MySQL leaves out transactions even there; the first one is to be seen.
+        others = after if mariadb else GtidSet(place.gtid).lacks(after)
+        near = _sent(session, others, place.file.name, place.at)
         try:
             known = _up_to(place, near)
         except pymysql.MySQLError:  # another file, or another server
@@ -77,12 +80,12 @@ def _up_to(place: LogPlace, found: Iterable[Event]) -> list[Event]:
     return []
 
 
-def _sent(session: MySqlSession, ask: Callable[[LiveConnection, int], None]) -> EventStream:
+def _sent(session: MySqlSession, after: str, file: str = "", at: int = BEGINNING) -> EventStream:
+    """What is logged from a place on; without a file, behind the transactions `after`."""
     with session.pool.lend() as live:
         try:
             _prepare(live, int(session.access.timeout * 1e9 / 3))
-            # Two replicas of one number would end each other's connection.
-            ask(live, random.randrange(2**31, 2**32))  # noqa: S311 (no secret)
+            _ask(live, after, file, at)
             yield from events.events(live.connection)
         finally:
             live.drop()  # it sends events, and answers nothing else
@@ -98,34 +101,20 @@ def _prepare(live: LiveConnection, heartbeat: int) -> None:
         live.run("SET @slave_gtid_ignore_duplicates=0")
 
 
-def _ask(live: LiveConnection, replica: int, *, after: str) -> None:
-    if live.mariadb:
-        live.run(f"SET @slave_connect_state='{GtidPosition(after)}'")
-        _dump(live, replica, file="", at=BEGINNING)
-    else:
-        _dump_without(live, replica, "", BEGINNING, after)
-
-
-def _ask_at(live: LiveConnection, replica: int, *, after: str, place: LogPlace) -> None:
-    """MySQL leaves out transactions even there; the first one is to be seen."""
-    if live.mariadb:
-        _dump(live, replica, file=place.file.name, at=place.at)
-    else:
-        others = GtidSet(place.gtid).lacks(after)
-        _dump_without(live, replica, place.file.name, place.at, others)
-
-
-def _dump(live: LiveConnection, replica: int, *, file: str, at: int) -> None:
-    # 4 offset, 2 flags, 4 number of the replica, the file's name.
+def _ask(live: LiveConnection, after: str, file: str, at: int) -> None:
     connection: Any = live.connection
-    asked = struct.pack("<IHI", at, NON_BLOCK, replica) + file.encode()
-    connection._execute_command(COM_BINLOG_DUMP, asked)
-
-
-def _dump_without(live: LiveConnection, replica: int, file: str, at: int, read: str) -> None:
-    # 2 flags, 4 number of the replica, 4 size of the file, its name, 8 offset, 4 size of a set, it.
-    connection: Any = live.connection
-    name, encoded = file.encode(), GtidSet(read).encoded()
+    # Two replicas of one number would end each other's connection.
+    replica, name = random.randrange(2**31, 2**32), file.encode()  # noqa: S311 (no secret)
+    if live.mariadb:
+        # 4 offset, 2 flags, 4 number of the replica, the file's name.
+        if not file:
+            live.run(f"SET @slave_connect_state='{GtidPosition(after)}'")
+        asked = struct.pack("<IHI", at, NON_BLOCK, replica) + name
+        connection._execute_command(COM_BINLOG_DUMP, asked)
+        return
+    # 2 flags, 4 number of the replica, 4 size of the file, its name, 8 offset, 4 size of a set of
+    # transactions that are not to be sent, it.
+    encoded = GtidSet(after).encoded()
     asked = struct.pack("<HII", NON_BLOCK | THROUGH_GTID, replica, len(name)) + name
     asked += struct.pack("<QI", at, len(encoded)) + encoded
     connection._execute_command(COM_BINLOG_DUMP_GTID, asked)
@@ -154,7 +143,7 @@ def _past_crashes(session: MySqlSession, after: str, found: EventStream) -> Even
             begun = following and GtidPosition(gtids_at(session, following)).last
             if begun not in (now, before):
                 raise
-            found = _sent(session, partial(_dump, file=following, at=BEGINNING))
+            found = _sent(session, after, following)
 
 
 def _next(session: MySqlSession, file: str) -> str:

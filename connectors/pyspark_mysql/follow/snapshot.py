@@ -19,9 +19,9 @@ from pyarrow import types
 
 from pyspark_mysql.binlog.gtids import gtids
 from pyspark_mysql.binlog.reader import RowChanges
-from pyspark_mysql.follow.changes import BEFORE, META, OP, Changes
+from pyspark_mysql.follow.changes import Changes
 from pyspark_mysql.follow.fitness import gtids_at, log_server
-from pyspark_mysql.follow.table import FollowedTable
+from pyspark_mysql.follow.table import BEFORE, META, OP, FollowedTable
 from pyspark_mysql.read import ranges
 from pyspark_mysql.read.columns import ResultColumn, wire_form
 from pyspark_mysql.read.one_state import begun, place_in_log
@@ -141,7 +141,7 @@ class Snapshot:
         """The first touch of each row: its key, whether it was there, and what it was."""
         kinds = [pa.field(OP, pa.string()), pa.field(BEFORE, pa.struct(self.columns))]
         schema = pa.schema([*self.key, *kinds])
-        changes = Changes(schema, self.table.key, self.table.layout)
+        changes = Changes(schema, self.table.key, self.table)
         found, new = schema.empty_table(), list[pa.RecordBatch]()
         for batch in changes.batches(since):
             new.append(batch)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime, timezone
-from functools import partial
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -153,14 +151,13 @@ def test_a_look_begins_where_the_last_one_ended(
     table: Table, set_global: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So the server need not search its log from the beginning, of which it sends nothing."""
-    asked = list[str]()
+    asked, ask = list[str](), request._ask
 
-    def counted(name: str, ask: Callable[..., None], *args: Any, **more: Any) -> None:
-        asked.append(name)
-        ask(*args, **more)
+    def counted(live: Any, after: str, file: str, at: int) -> None:
+        asked.append("in a file" if file else "anywhere")
+        ask(live, after, file, at)
 
-    for name in ("_ask", "_ask_at"):
-        monkeypatch.setattr(request, name, partial(counted, name, getattr(request, name)))
+    monkeypatch.setattr(request, "_ask", counted)
     set_global("binlog_row_metadata", "FULL")
     table.run(f"CREATE TABLE {table}_o (id INT)")
     made = table.feed()
@@ -178,7 +175,7 @@ def test_a_look_begins_where_the_last_one_ended(
         assert made.advance(end, made.latest(), None) == end
         at = end
     assert found == [0, 1, 2, 3]
-    assert asked == ["_ask", "_ask"] + ["_ask_at"] * 10
+    assert asked == ["anywhere", "anywhere"] + ["in a file"] * 10
 
 
 def test_a_place_that_another_transaction_has_is_not_believed(
