@@ -13,8 +13,7 @@ import pymysql
 from pyspark_mysql import health
 from pyspark_mysql.journal.dead_letters import DeadLetters, LetterBox, letterboxes
 from pyspark_mysql.journal.log import StagingLog
-from pyspark_mysql.journal.records import LedgerRecords
-from pyspark_mysql.journal.tables import OwnTables, require_transactions
+from pyspark_mysql.journal.tables import LedgerRecords, OwnTables, require_transactions
 from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.connection import LiveConnection
 from pyspark_mysql.server.failures import failure_of, translated

@@ -37,7 +37,7 @@ def test_a_unique_key_is_not_added_behind_the_back_of_a_commit(
         altered.set()
 
     altering = threading.Thread(target=alter)
-    look = delivery.Applier
+    look = delivery.writer_for
 
     def look_and_alter(*args: Any) -> Any:
         found = look(*args)
@@ -45,7 +45,7 @@ def test_a_unique_key_is_not_added_behind_the_back_of_a_commit(
         assert not altered.wait(1), "the table was altered in mid-transaction"
         return found
 
-    monkeypatch.setattr(delivery, "Applier", look_and_alter)
+    monkeypatch.setattr(delivery, "writer_for", look_and_alter)
     query.run(1, [{"id": 2, "n": 1}, {"id": 1, "n": 1}])
     altering.join()
     assert table.rows("id, n", "id") == ((1, 2), (2, 1))
@@ -59,7 +59,7 @@ def test_an_engine_is_not_altered_behind_the_back_of_a_commit(
     options = {"onBadRow": "deadLetter", "deadLetter": f"{table}_bad"}
     query = table.checked(COUNTER, **options)
     other = {"log": "sparkonce_log", "letters": f"{table}_bad"}[role]
-    look = delivery.Applier
+    look = delivery.writer_for
 
     def look_and_alter(*args: Any) -> Any:
         table.run("SET SESSION lock_wait_timeout = 1")
@@ -67,7 +67,7 @@ def test_an_engine_is_not_altered_behind_the_back_of_a_commit(
             table.run(f"ALTER TABLE {other} ENGINE=InnoDB")
         return look(*args)
 
-    monkeypatch.setattr(delivery, "Applier", look_and_alter)
+    monkeypatch.setattr(delivery, "writer_for", look_and_alter)
     query.run(0, [{"id": 1, "n": 1}])
     table.run(f"DROP TABLE {table}_bad")
 
@@ -173,8 +173,8 @@ def test_a_target_is_looked_at_once_an_epoch(table: Table, monkeypatch: pytest.M
     table.create("id BIGINT AUTO_INCREMENT PRIMARY KEY, n BIGINT")
     options = {"writeMode": "append", "atomicity": "chunk", "chunkRows": "1"}
     query = table.checked(COUNTER, **options)
-    looks, look = [], delivery.Applier
-    monkeypatch.setattr(delivery, "Applier", lambda *args: looks.append(args) or look(*args))
+    looks, look = [], delivery.writer_for
+    monkeypatch.setattr(delivery, "writer_for", lambda *args: looks.append(args) or look(*args))
     query.run(0, [{"id": n, "n": n} for n in range(1, 6)])
     assert len(looks) == 1
     assert table.count() == 5

@@ -39,6 +39,10 @@ SELECT index_name, column_name, sub_part, nullable, non_unique
 FROM information_schema.statistics WHERE table_schema = %s AND table_name = %s
 ORDER BY index_name, seq_in_index
 """
+TRIGGERS = """
+SELECT event_manipulation, action_timing FROM information_schema.triggers
+WHERE event_object_schema = %s AND event_object_table = %s
+"""
 
 
 @dataclass
@@ -133,6 +137,11 @@ def indexes_of(session: MySqlSession, table: Names) -> list[TableIndex]:
         index.whole = index.whole and column is not None and part is None
         index.nullable = index.nullable or nullable == "YES"
     return list(indexes.values())
+
+
+def triggers(session: MySqlSession, table: Names) -> set[tuple[str, str]]:
+    """What a table's triggers run at, as ("INSERT", "BEFORE"), of those that the user may see."""
+    return {(_text(event), _text(timing)) for event, timing in session.run(TRIGGERS, *table)}
 
 
 def definitions(session: MySqlSession, tables: Iterable[Sequence[str]]) -> list[str]:

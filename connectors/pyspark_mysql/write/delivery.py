@@ -11,14 +11,14 @@ import pymysql
 
 from pyspark_mysql.journal.dead_letters import DeadLetters
 from pyspark_mysql.journal.log import ChunkError, StagingLog, lost, missing
-from pyspark_mysql.journal.records import LedgerRecords, Progress
-from pyspark_mysql.journal.tables import OwnTables
+from pyspark_mysql.journal.tables import LedgerRecords, OwnTables, Progress
 from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.failures import failure_of, message
 from pyspark_mysql.server.literals import identifier
 from pyspark_mysql.target.lookup import Target, definitions
 from pyspark_mysql.write import chunks, preflight
-from pyspark_mysql.write.apply import Applier
+from pyspark_mysql.write.gathering import writer_for
+from pyspark_mysql.write.inserting import RowWriter
 from pyspark_mysql.write.plan import TableRows
 from pyspark_mysql.write.refusals import RefusedRow
 from pyspark_mysql.write.statements import metadata_lock
@@ -65,7 +65,7 @@ class Delivery(EpochDelivery[None]):
         # What an epoch writes to besides the target.
         self._others: list[Names] = [*own.names, *([letters.name] if letters else [])]
         self._before = [0, *accumulate(part.rows[seq] for part, seq in self.chunks)]
-        self._applier: Applier | None = None
+        self._writer: RowWriter | None = None
         self._looked: list[str] = []
 
     # -- all of it, inside a transaction of the caller's
@@ -79,13 +79,13 @@ class Delivery(EpochDelivery[None]):
         """
         # Before any look at the tables: what is learned of them stays true until COMMIT.
         self.hold()
-        applier = self._new_applier()
+        writer = self._new_writer()
         if self.detail.overwrites:
             self._empty()
         try:
             # Closed also where a row is refused: the thread that reads ahead ends here.
             with closing(self._chunks()) as found:
-                self.counter.stored |= applier.apply(found)
+                self.counter.stored |= writer.apply(found)
             self.end()
         except (RefusedRow, TooManyBadRows) as error:
             what = f"{error.what}; nothing of epoch {self.manifest.epoch} took effect"
@@ -155,7 +155,7 @@ class Delivery(EpochDelivery[None]):
         part, seq = self.chunks[ordinal]
         chunk = self._chunk(part, seq, lost)
         try:
-            self.counter.stored |= self._held_applier().apply([chunk])
+            self.counter.stored |= self._held_writer().apply([chunk])
         except RefusedRow as error:
             raise self.stopped_by(error.what, error.why, error.todo) from None
         if ordinal == len(self.chunks) - 1:
@@ -179,17 +179,17 @@ class Delivery(EpochDelivery[None]):
         """Open all tables that are written; in a transaction they stay as they are."""
         hold(self.session, self.own, self.letters, self.detail)
 
-    def _held_applier(self) -> Applier:
-        """What applies rows to the target, which is looked at again only where it was altered."""
+    def _held_writer(self) -> RowWriter:
+        """What writes rows to the target, which is looked at again only where it was altered."""
         # Nothing holds the tables between two chunks: one may have been altered since.
         held = definitions(self.session, [self.detail.table, *self._others])
-        if self._applier is None or not held or held != self._looked:
-            self._applier, self._looked = self._new_applier(), held
-        return self._applier
+        if self._writer is None or not held or held != self._looked:
+            self._writer, self._looked = self._new_writer(), held
+        return self._writer
 
-    def _new_applier(self) -> Applier:
+    def _new_writer(self) -> RowWriter:
         put_aside = partial(self._write_letter, self.letters) if self.letters else None
-        return Applier(self.session, self.detail, self._fit_target(), put_aside)
+        return writer_for(self.session, self.detail, self._fit_target(), put_aside)
 
     def _fit_target(self) -> Target:
         return preflight.require_still_fit(self.session, self.detail, self._others)

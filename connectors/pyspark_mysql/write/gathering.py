@@ -7,8 +7,10 @@ it as they are there, and are equal in it exactly when they are equal there.
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pymysql
@@ -18,11 +20,11 @@ from pyspark_mysql.server.failures import number
 from pyspark_mysql.server.literals import identifier, string
 from pyspark_mysql.target.coercions import of_null
 from pyspark_mysql.target.columns import definition, named
-from pyspark_mysql.target.lookup import Target
+from pyspark_mysql.target.lookup import Target, triggers
 from pyspark_mysql.write.chunks import EncodedRows
-from pyspark_mysql.write.inserting import InsertWriter
+from pyspark_mysql.write.inserting import InsertWriter, LoadWriter, RowWriter
 from pyspark_mysql.write.plan import OWN_COLUMNS, TableRows
-from pyspark_mysql.write.refusals import Refusals, RefusedRow, sent_in_halves
+from pyspark_mysql.write.refusals import PutAside, Refusals, RefusedRow, sent_in_halves
 from pyspark_mysql.write.statements import NEW, Frame, frame
 
 FLAG, ROW = map(identifier, OWN_COLUMNS)
@@ -38,7 +40,34 @@ NO_INDEX = (1070, 1071, 1170, 3152)
 """Too many columns, too long, or of a type that has no index."""
 
 
-class GatheringWriter:
+def writer_for(
+    session: MySqlSession, detail: TableRows, target: Target, put_aside: PutAside | None = None
+) -> RowWriter:
+    """What writes the rows of a plan to the target as it is.
+
+    Rows that can't be stored are `put_aside`; where that is None, one of them stops the epoch.
+    """
+    # A row could be taken for a stored one by another unique key than its own.
+    ambiguous = detail.updates and bool(target.others(detail.key, detail.columns))
+    refusals = Refusals(detail, put_aside, ambiguous=ambiguous)
+    if not detail.makes_rows:
+        return DeleteWriter(session, refusals, target)
+    if detail.folded:
+        return WinnerWriter(session, refusals, target)
+    has_instants = target.holds_instants(detail.columns)
+    # A default, or a trigger that the user may see, may ask for the time of day.
+    if has_instants and (target.computes_time(detail.columns) or triggers(session, detail.table)):
+        return CopyWriter(session, refusals, target)
+
+    form = partial(frame, detail, mariadb=session.live.mariadb, ambiguous=ambiguous)
+    given = session, refusals, form(), form if detail.keeps_nulls else None
+    loads = LoadWriter.fits(session, detail, target.columns)
+    found = LoadWriter(*given, target.columns) if loads else InsertWriter(*given)
+    found.is_local = not has_instants
+    return found
+
+
+class GatheringWriter(RowWriter):
     """Gathers the rows of an epoch, numbered as they came; a subclass says what becomes of them.
 
     Attributes:
@@ -47,13 +76,9 @@ class GatheringWriter:
         number: of a row, in terms of the source.
     """
 
-    is_direct = False
-
-    def __init__(
-        self, session: MySqlSession, detail: TableRows, target: Target, refusals: Refusals
-    ) -> None:
-        self.session, self.detail, self.refusals = session, detail, refusals
-        self.mariadb, self.target = session.live.mariadb, target
+    def __init__(self, session: MySqlSession, refusals: Refusals, target: Target) -> None:
+        super().__init__(session, refusals)
+        self.mariadb, self.target, detail = session.live.mariadb, target, self.detail
         self.quoted, database = identifier(*detail.table), detail.table[0]
         self.table = self.numbered = identifier(database, "sparkonce_epoch")
         self.source, self.number = f"{self.table} AS {NEW}", f"{NEW}.{ROW}"
@@ -66,7 +91,7 @@ class GatheringWriter:
         names = ", ".join([*map(identifier, detail.columns), *([FLAG] if detail.folded else [])])
         unchecked = UNCHECKED if self.mariadb else ""
         arrival = f"{unchecked}INSERT INTO {self.table} ({names}) VALUES "
-        self.arriving = InsertWriter(session, Frame(arrival.encode(), b""), refusals)
+        self.arriving = InsertWriter(session, refusals, Frame(arrival.encode(), b""))
 
     def begin(self) -> None:
         """See `RowWriter.begin`."""
@@ -82,8 +107,9 @@ class GatheringWriter:
         # Whether there is a row that was not taken out.
         return bool(self.session.run(f"SELECT 1 FROM {self.numbered} LIMIT 1"))
 
+    @abstractmethod
     def _take_effect(self) -> None:
-        raise NotImplementedError
+        """Let the target follow."""
 
     def _copy(self) -> tuple[str, str]:
         """The statement that writes gathered rows: what stands before WHERE, and behind it."""

@@ -6,8 +6,9 @@ leaves a duplicate out. So rows that were not loaded without any are taken back 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from contextlib import nullcontext
 
 import pymysql
 
@@ -15,7 +16,7 @@ from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.failures import failure_of, number
 from pyspark_mysql.server.literals import HEX_TEXT, identifier
 from pyspark_mysql.target.columns import TableColumn, named, unfilled
-from pyspark_mysql.write.chunks import EncodedRows
+from pyspark_mysql.write.chunks import DecodedChunk, EncodedRows
 from pyspark_mysql.write.plan import TableRows
 from pyspark_mysql.write.refusals import Refusals, RefusedRow, sent_in_halves
 from pyspark_mysql.write.statements import Frame
@@ -37,31 +38,50 @@ ENOUGH = 100
 """Rows that tell what the others of an epoch may be like."""
 
 
-class RowWriter(Protocol):
-    """A way to write rows, inside a transaction.
+class RowWriter(ABC):
+    """A way to write rows to a target that stays as it is while this is used.
 
     Attributes:
-        is_direct: whether rows are sent to the target itself, not gathered first.
+        is_local: whether the time of day is the server's own while rows are sent. Instants are sent
+            in UTC; what is gathered is copied in the server's time.
     """
 
-    is_direct: bool
+    is_local = False
 
-    def begin(self) -> None:
-        """What must be done in each transaction before the first rows."""
+    def __init__(self, session: MySqlSession, refusals: Refusals) -> None:
+        self.session, self.refusals, self.detail = session, refusals, refusals.detail
 
-    def write(self, rows: EncodedRows) -> None:
-        """Take these rows.
+    def apply(self, chunks: Iterable[DecodedChunk]) -> bool:
+        """Apply chunks, inside a transaction of the caller's; whether the server took any row.
 
         Raises:
-            RefusedRow: one is refused; the caller rolls all of it back.
+            RefusedRow: a row is refused; the caller rolls all of it back.
+            TooManyBadRows: so are more than may go aside.
             pymysql.MySQLError: anything else.
         """
+        with self.session.local_time() if self.is_local else nullcontext():
+            self.begin()
+            for chunk in chunks:
+                self.refusals.partition = chunk.partition
+                for letter in chunk.bad:
+                    self.refusals.of_task(letter)
+                self.write(chunk.rows)
+            self.refusals.partition = None  # of what is left, a key's rows may come from several
+            return self.end()
 
+    def begin(self) -> None:  # noqa: B027 (most have nothing to do)
+        """Do what must be done in each transaction before the first rows."""
+
+    @abstractmethod
+    def write(self, rows: EncodedRows) -> None:
+        """Take these rows. Raises as `apply`."""
+
+    @abstractmethod
     def end(self) -> bool:
-        """Let what was taken take effect; whether the server took any row. Raises as `write`."""
+        """Let what was taken take effect; whether the server took any row. Raises as `apply`."""
 
 
-class InsertWriter:
+class InsertWriter(RowWriter):
     """Sends rows in statements of one form; `alone` gives that of a row of which columns stay.
 
     Attributes:
@@ -70,21 +90,17 @@ class InsertWriter:
         stored: whether the server took any row.
     """
 
-    is_direct = True
-
     def __init__(
         self,
         session: MySqlSession,
-        frame: Frame,
         refusals: Refusals,
+        frame: Frame,
         alone: Callable[..., Frame] | None = None,
     ) -> None:
-        self.session, self.frame, self.refusals, self.alone = session, frame, refusals, alone
+        super().__init__(session, refusals)
+        self.frame, self.alone = frame, alone
         self.most = session.live.packet - len(frame.head) - len(frame.tail) - ROOM
         self.changed, self.stored = 0, False
-
-    def begin(self) -> None:
-        """See `RowWriter.begin`."""
 
     def write(self, rows: EncodedRows) -> None:
         """See `RowWriter.write`."""
@@ -109,7 +125,7 @@ class InsertWriter:
         """
         if self.alone is None:
             return False
-        columns = zip(self.refusals.detail.columns, row.literals(), strict=False)
+        columns = zip(self.detail.columns, row.literals(), strict=False)
         nulls = tuple(name for name, literal in columns if literal == "NULL")
         try:
             self._send(row, self.alone(left=nulls))
@@ -142,13 +158,13 @@ class LoadWriter(InsertWriter):
     def __init__(
         self,
         session: MySqlSession,
-        frame: Frame,
         refusals: Refusals,
+        frame: Frame,
         alone: Callable[..., Frame] | None,
         columns: Iterable[TableColumn],
     ) -> None:
-        super().__init__(session, frame, refusals, alone)
-        detail = self.refusals.detail
+        super().__init__(session, refusals, frame, alone)
+        detail = self.detail
         self.sql = _load_statement(detail)
         self.appends = self.sampled = self.all_new = isinstance(detail.change, Append)
         # Of nulls in these columns MySQL makes zeros without a warning where there are triggers.

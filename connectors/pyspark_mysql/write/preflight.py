@@ -34,8 +34,8 @@ from pyspark_mysql.target.columns import (
     unaddable,
     unfilled,
 )
-from pyspark_mysql.target.lookup import Target, columns_of, look_up
-from pyspark_mysql.write.apply import Applier
+from pyspark_mysql.target.lookup import Target, columns_of, look_up, triggers
+from pyspark_mysql.write.gathering import writer_for
 from pyspark_mysql.write.plan import TableRows
 from pyspark_mysql.write.statements import probes
 from sparkonce import codec
@@ -61,10 +61,6 @@ NO_RIGHT = (1142, 1143, 1227)
 FACTS = ("kind", "sql_type", "charset", "width", "room", "nullable", "numbered")
 """What of a column says which values it holds as they are."""
 
-FILLS = """
-SELECT 1 FROM information_schema.triggers WHERE event_object_schema = %s
-  AND event_object_table = %s AND event_manipulation = 'INSERT' AND action_timing = 'BEFORE' LIMIT 1
-"""
 # A row that is deleted on the way takes those below it along; one that is set to NULL does not.
 # So SET NULL counts only in the last link, the foreign key of the target itself.
 LEADS_BACK = """
@@ -126,7 +122,7 @@ def _require_fit_there(session: MySqlSession, detail: TableRows) -> None:
     with translated("trying a temporary table"):
         # Whether this user may have temporary tables only a try tells.
         try:
-            Applier(session, detail, target).writer.begin()
+            writer_for(session, detail, target).begin()
         except pymysql.MySQLError as error:
             # MariaDB says 1005 of a temporary table, and the number of its engine in words.
             if number(error) not in TOO_LARGE and not re.search(r"errno: (139|185)\b", str(error)):
@@ -291,7 +287,7 @@ def _require_column(
 def _require_values(session: MySqlSession, detail: TableRows, target: Target) -> None:
     """See that each column has a value in a new row; what a trigger does only the row tells."""
     missing = unfilled(target.columns, detail.columns)
-    if missing and not session.run(FILLS, *detail.table):
+    if missing and ("INSERT", "BEFORE") not in triggers(session, detail.table):
         raise OptionError(
             f"The table's column {missing[0].name!r} of type {missing[0].sql_type} gets no value",
             why="it can't be null and has no default, the query has no such column, and no BEFORE"
