@@ -25,7 +25,7 @@ from pyspark_mysql.follow.table import BEFORE, META, OP, FollowedTable
 from pyspark_mysql.read import ranges
 from pyspark_mysql.read.columns import ResultColumn, wire_form
 from pyspark_mysql.read.one_state import begun, place_in_log
-from pyspark_mysql.read.rows import WRITE_SECONDS, batches, lines, select
+from pyspark_mysql.read.rows import rows
 from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.literals import identifier
 from sparkonce.errors import StoreRefused, StoreUnreachable, StoreUnsafe
@@ -129,11 +129,11 @@ class Snapshot:
             StoreUnreachable: the server does not show the state yet.
         """
         forms = [wire_form(self.table.column(one.name), one.type) for one in self.columns]
-        sql = select(forms, self.table.relation, _condition(_divided(self.table), piece))
+        where, schema = _condition(_divided(self.table), piece), pa.schema(self.columns)
         with _held(self.session, piece.behind):
             touched = self._touched(since)
-            with closing(lines(self.session, sql)) as blocks:
-                for batch in batches(blocks, forms, pa.schema(self.columns)):
+            with closing(rows(self.session, forms, self.table.relation, where, schema)) as found:
+                for batch in found:
                     yield self._as_changes(_without(batch, touched, self.table.key))
         yield from self._former(piece, touched)
 
@@ -221,7 +221,6 @@ def _without(batch: pa.RecordBatch, touched: pa.Table, key: Sequence[str]) -> An
 def _held(session: MySqlSession, behind: str) -> Iterator[None]:
     """A transaction that sees one state, in which some transactions have been."""
     with session.connected() as live:
-        live.run(f"SET SESSION net_write_timeout={WRITE_SECONDS}")
         shown = log_server(session).executed
         with begun(live):
             shown = gtids_at(live, *place_in_log(live)) if live.mariadb else shown

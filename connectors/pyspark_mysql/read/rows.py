@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
@@ -37,11 +38,21 @@ WHERE = re.compile(r"CSV column #(\d+)")
 """How Arrow names the column of a value, from 0."""
 
 
-class TooLongError(Exception):
-    """The server makes null of a text that is longer than its ``max_allowed_packet``."""
+def rows(
+    session: MySqlSession, forms: Sequence[WireForm], relation: str, where: str, schema: pa.Schema
+) -> Generator[pa.RecordBatch, None, None]:
+    """The rows of a relation as batches of a schema, on the connection of the block.
+
+    Raises:
+        StoreRefused: no row came within option ``timeout``.
+        ValueUnreadable: a row is longer than the server sends, or a value is none of its type.
+    """
+    # Closed here, or the connection would go back to its pool in mid-answer.
+    with closing(_lines(session, _select(forms, relation, where))) as blocks:
+        yield from _batches(blocks, forms, schema)
 
 
-def select(forms: Sequence[WireForm], relation: str, where: str) -> str:
+def _select(forms: Sequence[WireForm], relation: str, where: str) -> str:
     """A statement that gives each row as one text: its line."""
     # A null is nothing, and a text is in quotes. Whatever is too long for the server is null, and
     # makes the line null: so nothing else may be.
@@ -49,16 +60,13 @@ def select(forms: Sequence[WireForm], relation: str, where: str) -> str:
     return f"SELECT CONCAT({texts}) FROM {relation}{where}"
 
 
-def lines(session: MySqlSession, sql: str) -> Generator[bytes, None, None]:
-    """The rows of a statement of one column, as blocks of lines, on the connection of the block.
+def _lines(session: MySqlSession, sql: str) -> Generator[bytes, None, None]:
+    """The rows of a statement of one column, as blocks of lines.
 
     Where they are not wanted any more the server ends the statement.
-
-    Raises:
-        StoreRefused: no row came within option ``timeout``.
-        TooLongError: a row is longer than the server sends.
     """
     with session.connected() as live:
+        live.run(f"SET SESSION net_write_timeout={WRITE_SECONDS}")
         try:
             yield from _blocks(live.connection, sql)
         except pymysql.MySQLError as error:
@@ -146,15 +154,21 @@ class _PacketWalk:
             self.ended = True
             return
         elif packet[0] == NULL:
-            raise TooLongError
+            # The server makes null of a text that is longer than that.
+            raise ValueUnreadable(
+                "A row is longer than the server sends",
+                why="its text takes more than max_allowed_packet",
+                todo="raise max_allowed_packet on the server, or read fewer columns by"
+                " option columns",
+            )
         self._texts.append(packet[BEFORE.get(packet[0], 1) :])
         self.size += len(packet)
 
 
-def batches(
+def _batches(
     blocks: Iterable[bytes], forms: Sequence[WireForm], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of blocks of lines; `ValueUnreadable` where a value is none of its type."""
+    """The rows of blocks of lines."""
     carriers = {str(at): form.carrier for at, form in enumerate(forms)}
     how = (
         csv.ReadOptions(use_threads=False, column_names=[*carriers], block_size=2**30),

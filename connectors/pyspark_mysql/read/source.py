@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -13,14 +12,14 @@ import pymysql
 
 from pyspark_mysql.read import one_state, ranges, where
 from pyspark_mysql.read.columns import ResultColumn, WireForm, described, wire_form
-from pyspark_mysql.read.rows import WRITE_SECONDS, TooLongError, batches, lines, select
+from pyspark_mysql.read.rows import rows
 from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.failures import number, translated_read
 from pyspark_mysql.server.literals import identifier
 from pyspark_mysql.target import lookup
 from sparkonce import checks
 from sparkonce.change import Names
-from sparkonce.errors import OptionError, StoreRefused, ValueUnreadable
+from sparkonce.errors import OptionError, StoreRefused
 from sparkonce.options import Options
 from sparkonce.reading import Scan
 
@@ -83,22 +82,12 @@ class MySqlSource:
     def read(self, split: KeyRange) -> Iterator[pa.RecordBatch]:
         """See `Source.read`."""
         with translated_read("reading rows"), self.session.connected() as live:
-            live.run(f"SET SESSION net_write_timeout={WRITE_SECONDS}")
-            forms = self._forms(split.columns)
+            forms, schema = self._forms(split.columns), self.scan.schema
             conditions = " AND ".join(f"({one})" for one in (split.condition, *split.wanted) if one)
-            sql = select(forms, self.relation, f" WHERE {conditions}" if conditions else "")
+            where = f" WHERE {conditions}" if conditions else ""
             with one_state.held(live, split.place, demanded=self._demands):
                 try:
-                    # Closed here, or the connection would go back to its pool in mid-answer.
-                    with closing(lines(self.session, sql)) as blocks:
-                        yield from batches(blocks, forms, self.scan.schema)
-                except TooLongError:
-                    raise ValueUnreadable(
-                        "A row is longer than the server sends",
-                        why="its text takes more than max_allowed_packet",
-                        todo="raise max_allowed_packet on the server, or read fewer columns by"
-                        " option columns",
-                    ) from None
+                    yield from rows(self.session, forms, self.relation, where, schema)
                 except pymysql.MySQLError as error:
                     if number(error) != READ_ONLY:
                         raise

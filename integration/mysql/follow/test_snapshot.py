@@ -12,7 +12,7 @@ import pytest
 from integration.support.mysql import Table, changes, client, each_epoch, planned, purge, rows
 
 from pyspark_mysql.follow.feed import MySqlFeed
-from sparkonce.errors import StoreRefused, StoreUnsafe, UnreadLost
+from sparkonce.errors import StoreRefused, StoreUnsafe, UnreadLost, ValueUnreadable
 from sparkonce.reading import Position
 
 Row = tuple[Any, ...]
@@ -205,6 +205,16 @@ def test_a_key_of_tinyint_1_may_be_any_number(bare: Table) -> None:
     bare.run(f"UPDATE {bare} SET n = 1 WHERE id IN (1, 5)")
     found = changes(made, begin, {"gtids": begin["gtids"]}, "id", "n")
     assert sorted(found) == [("r", -128, 0), ("r", 0, 0), ("r", 1, 0), ("r", 5, 0)]
+
+
+def test_a_row_that_is_longer_than_the_server_sends_is_told(bare: Table) -> None:
+    (most,) = bare.run("SELECT @@GLOBAL.max_allowed_packet")[0]
+    bare.create("id INT PRIMARY KEY, a LONGBLOB, b LONGBLOB")
+    bare.run(f"INSERT INTO {bare} SELECT 1, REPEAT('x', {most} * 0.4), REPEAT('y', {most} * 0.4)")
+    made = snapshot(bare)
+    begin = made.begin()
+    with pytest.raises(ValueUnreadable, match="longer than the server sends"):
+        changes(made, begin, {"gtids": begin["gtids"]}, "id")
 
 
 def test_rows_that_a_foreign_key_changes_are_in_a_snapshot_or_refused(
