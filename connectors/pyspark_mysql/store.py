@@ -235,4 +235,4 @@ class MySqlStore:
             preflight.require_fit_target(self.session, plan.detail, create=self.create_target)
 
     def _delivery(self, manifest: Manifest) -> Delivery:
-        return Delivery(self.session, self.tables, self.dead_letters, manifest, self._step)
+        return Delivery(self.session, self.tables, self.dead_letters, manifest)

@@ -9,6 +9,7 @@ import base64
 import json
 import struct
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 
 from pyspark_mysql.binlog import tables
 
@@ -108,14 +109,13 @@ def _decimal(value: bytes) -> str:
     if negative:
         data = bytearray(one ^ 0xFF for one in data)
     before, behind = tables.decimal_groups(precision, scale)
-    texts, at = [], 0
-    for digits in (*before, 0, *behind):
+    number = at = 0
+    for digits in (*before, *behind):
         width = tables.DIGITS[digits]
-        part = int.from_bytes(data[at : at + width], "big")
-        texts.append(f"{part:0{digits}d}" if digits else ".")
+        number = number * 10**digits + int.from_bytes(data[at : at + width], "big")
         at += width
-    text = "".join(texts).lstrip("0").rstrip("." if scale == 0 else "")
-    return ("-" if negative else "") + (text if text[:1].isdigit() else f"0{text}")
+    sign = "-" if negative else ""
+    return f"{Decimal(f'{sign}{number}e-{scale}'):f}"
 
 
 # A moment has 8 bytes: the lowest 24 bits are microseconds, then come 6 of seconds, 6 of minutes, 5

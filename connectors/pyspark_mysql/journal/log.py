@@ -34,8 +34,7 @@ class StagingLog:
     """Appends, reads and drops chunks."""
 
     def __init__(self, session: MySqlSession, table: str, ledger: str) -> None:
-        # The client puts values in place of %s, and makes % of %%, where it is given any value.
-        # Where a statement has none, `% ()` makes it.
+        # See `LedgerRecords`.
         self.session, self.table = session, table.replace("%", "%%")
         self.ledger = ledger.replace("%", "%%")
 
@@ -95,7 +94,7 @@ class StagingLog:
 
     def sinks(self) -> list[str]:
         """The sinks that have something staged."""
-        found = self.session.run(f"SELECT DISTINCT sink FROM {self.table}" % ())
+        found = self.session.run(f"SELECT DISTINCT sink FROM {self.table} WHERE sink > %s", "")
         return [sink for (sink,) in found]
 
     def drop(self, sink: str, attempts: Collection[str], over: str | None = None) -> None:

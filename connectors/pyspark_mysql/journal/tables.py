@@ -172,8 +172,8 @@ class LedgerRecords:
     """
 
     def __init__(self, session: MySqlSession, table: str) -> None:
-        # The client puts values in place of %s, and makes % of %%, where it is given any value.
-        # Where a statement has none, `% ()` makes it.
+        # The client puts values in place of %s, and makes % of %%, where it is given any value: so
+        # each statement has one.
         self.session, self.table = session, table.replace("%", "%%")
 
     def read(self, name: str, *, lock: bool = False) -> Record:
@@ -188,11 +188,11 @@ class LedgerRecords:
         Those that stay open are counted in the row without a name, and lock it, one at a time,
         until COMMIT. The others share the lock, so they don't wait for each other.
         """
-        count = f"UPDATE {self.table} SET revision = revision + 1 WHERE name = ''"
         if stays_open:
-            self.session.run(count % ())
-        sql = f"SELECT revision FROM {self.table} WHERE name = '' LOCK IN SHARE MODE"
-        found = self.session.run(sql % ())
+            count = f"UPDATE {self.table} SET revision = revision + 1 WHERE name = %s"
+            self.session.run(count, "")
+        sql = f"SELECT revision FROM {self.table} WHERE name = %s LOCK IN SHARE MODE"
+        found = self.session.run(sql, "")
         if not found:
             self.insert("", Record(1))
             return self._number(stays_open=stays_open)

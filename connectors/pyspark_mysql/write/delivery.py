@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, closing
+from collections.abc import Generator
+from contextlib import closing
 from functools import partial
 from itertools import accumulate
 
@@ -13,7 +13,7 @@ from pyspark_mysql.journal.dead_letters import DeadLetters
 from pyspark_mysql.journal.log import ChunkError, StagingLog, lost, missing
 from pyspark_mysql.journal.tables import LedgerRecords, OwnTables, Progress
 from pyspark_mysql.server.client import MySqlSession
-from pyspark_mysql.server.failures import failure_of, message
+from pyspark_mysql.server.failures import failure_of, message, translated
 from pyspark_mysql.server.literals import identifier
 from pyspark_mysql.target.lookup import Target, definitions
 from pyspark_mysql.write import chunks, preflight
@@ -34,15 +34,12 @@ from sparkonce.values.letters import Letter
 FEW = 4
 """So many chunks are not worth a thread, and a connection of its own."""
 
-Step = Callable[[str], AbstractContextManager[None]]
-"""What surrounds a request: in its errors a text says what was tried."""
-
 
 class Delivery(EpochDelivery[None]):
     """The rows of one manifest: all in one transaction, or one for each chunk.
 
     The `letters` take rows that can't be stored, as today's options say; without them one stops the
-    epoch. A `step` surrounds the transaction of a chunk.
+    epoch.
     """
 
     ends_in_last_chunk = True
@@ -53,11 +50,10 @@ class Delivery(EpochDelivery[None]):
         own: OwnTables,
         letters: DeadLetters | None,
         manifest: Manifest,
-        step: Step,
     ) -> None:
         place = f"table {'.'.join(letters.name)}" if letters else None
         super().__init__(manifest, letters.most if letters else NONE, place)
-        self.session, self.own, self.letters, self.step = session, own, letters, step
+        self.session, self.own, self.letters = session, own, letters
         with reading(manifest.sink, FORGET):
             self.detail = codec.load(TableRows, manifest.detail)
         self.records = LedgerRecords(session, own.ledger)
@@ -136,7 +132,7 @@ class Delivery(EpochDelivery[None]):
     def apply_chunk(self, ordinal: int) -> None:
         """See `EpochDelivery.apply_chunk`. The progress is written in the chunk's transaction."""
         sink, epoch = self.manifest.sink, self.manifest.epoch
-        with self.step(f"applying epoch {epoch}"), self.session.transaction():
+        with translated(f"applying epoch {epoch}"), self.session.transaction():
             done = self.records.progress(sink, self.manifest.token)  # locked until COMMIT
             if done is None:
                 raise DecisionOver
