@@ -137,11 +137,7 @@ class GtidSet:
 
     def joined(self, other: str) -> str:
         """These and the others."""
-        both = GtidSet(other)
-        for source, spans in self.spans.items():
-            for span in spans:
-                both._join(source, span)
-        return str(both)
+        return str(GtidSet(f"{self},{other}"))
 
     def common(self, other: str) -> str | None:
         """Those of the others that are among these, too; None if there are none."""
