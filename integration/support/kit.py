@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 from integration.support.proxy import Proxy
+from integration.support.runs import hashes
 from integration.support.servers import elasticsearch as elastic
 from integration.support.servers import mysql, redis
 from pyspark.sql import SparkSession
@@ -73,13 +74,7 @@ def make_index(url: str, name: str) -> None:
 
 def in_redis(url: str, name: str) -> Counter[str]:
     """The counter of each id: how often it took effect."""
-    with redis.connect(url) as client:
-        keys = list(client.scan_iter(f"{name}:*", count=10_000))
-        with client.pipeline(transaction=False) as pipe:
-            for key in keys:
-                pipe.hget(key, "n")
-            counted = zip(keys, pipe.execute(), strict=True)
-            return Counter({key.decode().split(":", 1)[1]: int(times) for key, times in counted})
+    return Counter({key: int(fields["n"]) for key, fields in hashes(url, name).items()})
 
 
 def in_mysql(url: str, table: str) -> Counter[str]:
@@ -91,23 +86,14 @@ def in_mysql(url: str, table: str) -> Counter[str]:
 
 def in_elasticsearch(url: str, index: str) -> Counter[str]:
     """How often each id was added: the documents' numbers, all of them added up."""
+    from elasticsearch.helpers import scan
+
     found: Counter[str] = Counter()
-    after: list[Any] | None = None
     with elastic.connect(url) as client:
         client.indices.refresh(index=index)
-        while True:
-            hits = client.search(
-                index=index,
-                size=10_000,
-                sort=["id", "_doc"],
-                search_after=after,
-                _source=["id", "n"],
-            )["hits"]["hits"]
-            for hit in hits:
-                found[hit["_source"]["id"]] += hit["_source"]["n"]
-            if len(hits) < 10_000:
-                return found
-            after = hits[-1]["sort"]
+        for hit in scan(client, index=index, size=10_000):
+            found[hit["_source"]["id"]] += hit["_source"]["n"]
+    return found
 
 
 def redis_stream(url: str, key: str, env: Mapping[str, str]) -> StreamingSource:

@@ -112,7 +112,7 @@ def write(given: Namespace) -> None:
         own = {"url": node.url, "index": "sink", "key": "id"}
         tuned = partial(send_by_hand, node.url, chunk_size=5000)
         writers = {
-            COUNTING: harness.stream(COUNTING),
+            COUNTING: harness.stream("nowhere"),
             BY_HAND: on_driver(node.url),
             f"{BY_HAND}, partitions": harness.in_partitions(partial(send_by_hand, node.url)),
             f"{BY_HAND}, partitions, tuned": harness.in_partitions(tuned),

@@ -26,13 +26,12 @@ from integration.support.servers.cache import CACHE
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
-    DataSourceStreamArrowWriter,
     InputPartition,
-    WriterCommitMessage,
 )
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+from tools.spark_for_tests import Nowhere
 
 if TYPE_CHECKING:
     from integration.support.epochs import DirectQuery
@@ -51,7 +50,10 @@ ARROW = pa.schema(
 PARTS = 4
 """Files of an epoch, and splits of a reader."""
 
-OWN, OWN_BATCH, BY_HAND, COUNTING = "sparkonce", "sparkonce, df.write", "by hand", "counting"
+OWN, OWN_BATCH, BY_HAND = "sparkonce", "sparkonce, df.write", "by hand"
+COUNTING = "counting"
+"""`Nowhere`, which stores nothing: what any sink in Python costs at least."""
+
 Writer = Callable[["DataFrame"], "DataStreamWriter"]
 Way = Callable[[], list[float]]
 """Does something; the seconds of each round of it that counts."""
@@ -91,24 +93,6 @@ def make_epochs(spark: SparkSession, home: Path, epochs: Iterable[range]) -> Pat
 
 
 # -- writers
-
-
-class Counting(DataSource):
-    """Reads the rows in Python and stores nothing: what any Python sink costs at least."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "counting"
-
-    def streamWriter(self, schema: Any, overwrite: bool) -> _CountingWriter:  # noqa: ARG002, N802
-        return _CountingWriter()
-
-
-class _CountingWriter(DataSourceStreamArrowWriter):
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        for _ in iterator:
-            pass
-        return WriterCommitMessage()
 
 
 def stream(form: str, **options: str) -> Writer:
@@ -382,7 +366,7 @@ def session(
         tempfile.TemporaryDirectory(prefix="sparkonce-bench-") as scratch,
         local_spark.session(Path(scratch), settings) as spark,
     ):
-        spark.dataSource.register(Counting)
+        spark.dataSource.register(Nowhere)
         spark.dataSource.register(hand)
         yield spark, Path(scratch)
 

@@ -90,7 +90,7 @@ def write(given: Namespace) -> None:
     ):
         writers = {
             "noop in the JVM": harness.stream("noop"),
-            COUNTING: harness.stream(COUNTING),
+            COUNTING: harness.stream("nowhere"),
             BY_HAND: by_hand(server.url, put_hash),
             OWN: harness.stream("redis", url=server.url, **own),
             OWN_BATCH: harness.in_batches("redis", url=server.url, **own),

@@ -30,6 +30,10 @@ from sparkonce.tck.explore.tape import Line
 PLACES = range(1, 10)
 """In each of which one driver lives at a time."""
 
+COMMANDS = ("gc", "forget", "recover")
+MODES = {"commits": "commit", "aborts": "abort"} | {one: one for one in COMMANDS}
+"""What an actor is doing from an event on."""
+
 
 @dataclass
 class Trace:
@@ -73,9 +77,13 @@ class Trace:
 
     def event(self, line: Line) -> None:
         """One event."""
+        if mapping.is_other(line):
+            return
+        if line.what in MODES:
+            self.modes[line.who] = MODES[line.what]
         name = f"on_{line.what}".replace(" ", "_")
         handler: Callable[[Line], None] | None = getattr(self, name, None)
-        if handler is not None and not mapping.is_other(line):
+        if handler is not None:
             handler(line)
 
     def on_begins(self, line: Line) -> None:
@@ -88,7 +96,6 @@ class Trace:
 
     def on_commits(self, line: Line) -> None:
         receipts: list[Receipt] = line.more["receipts"]
-        self.modes[line.who] = "commit"
         ordered = sorted(receipts, key=lambda one: one.task.partition)
         d = self.place(line.who)
         chosen = self.view.known(one.task.attempt for one in ordered)
@@ -115,9 +122,6 @@ class Trace:
         self.modes.pop(line.who, None)
         self.end(line.who)
 
-    def on_aborts(self, line: Line) -> None:
-        self.modes[line.who] = "abort"
-
     def on_aborts_no_more(self, line: Line) -> None:
         self.modes.pop(line.who, None)
 
@@ -129,15 +133,6 @@ class Trace:
         its_commit = f"commit {mapping.key(line.who)}"
         if self.lives(line.who) and not self.modes.get(its_commit):
             self.end(line.who)
-
-    def on_gc(self, line: Line) -> None:
-        self.modes[line.who] = "gc"
-
-    def on_forget(self, line: Line) -> None:
-        self.modes[line.who] = "forget"
-
-    def on_recover(self, line: Line) -> None:
-        self.modes[line.who] = "recover"
 
     def on_refuses(self, line: Line) -> None:
         self._refused = set(self.view.known(line.more["attempts"]))
