@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable
 
+import pyarrow as pa
 import pytest
 
 from sparkonce.errors import OptionError
@@ -15,6 +16,16 @@ from sparkonce.tck.simulation.faults import DIES_BEFORE, Crash
 from sparkonce.tck.simulation.memory import MemoryStore
 
 TARGET = PLAN.target
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("name", pa.string()),
+        ("x", pa.float64()),
+        ("price", pa.decimal128(10, 2)),
+        ("tags", pa.list_(pa.string())),
+    ]
+)
+"""What tests of options write: columns that a key, a number or a sequence can be, and can't."""
 
 
 class MemoryWorld(MemorySubject):

@@ -43,6 +43,12 @@ class Numbers:
         raise NotImplementedError
 
 
+def following(end: int) -> tuple[Numbers, Follower]:
+    """A feed, and a query along it."""
+    feed = Numbers(end)
+    return feed, Follower(feed)
+
+
 def kept(offset: Offset) -> Offset:
     """As Spark keeps it."""
     found: Offset = json.loads(json.dumps(offset, sort_keys=True))
@@ -50,8 +56,7 @@ def kept(offset: Offset) -> Offset:
 
 
 def test_an_epoch_has_what_came_since() -> None:
-    feed = Numbers(3)
-    query = Follower(feed)
+    feed, query = following(3)
     start = query.beginning()
     feed.there = 5
     first = query.end(start, None)
@@ -62,8 +67,7 @@ def test_an_epoch_has_what_came_since() -> None:
 
 
 def test_where_a_query_began_is_kept_with_its_first_epoch() -> None:
-    feed = Numbers(3)
-    query = Follower(feed)
+    feed, query = following(3)
     feed.there, start = 3, query.beginning()
     feed.there = 5
     first = query.end(start, None)
@@ -73,8 +77,7 @@ def test_where_a_query_began_is_kept_with_its_first_epoch() -> None:
 
 
 def test_where_a_query_begins_is_an_epoch_even_if_there_is_nothing_new() -> None:
-    feed = Numbers(3)
-    query = Follower(feed)
+    feed, query = following(3)
     first = query.end(query.beginning(), None)
     assert first != BEGINNING
     assert query.between(BEGINNING, first) == []
@@ -90,8 +93,7 @@ def test_nothing_new_is_the_same_offset() -> None:
 
 
 def test_a_limit_bounds_an_epoch() -> None:
-    feed = Numbers(0)
-    query = Follower(feed)
+    feed, query = following(0)
     offset, found = query.beginning(), []
     feed.there = 7
     for _ in range(4):
@@ -116,8 +118,7 @@ def test_a_query_that_takes_what_is_there_goes_no_further() -> None:
 
 
 def test_a_new_query_that_takes_what_is_there_begins_before_that() -> None:
-    feed = Numbers(3)
-    query = Follower(feed)
+    feed, query = following(3)
     query.stop_at_what_is_there()
     feed.there = 99
     end = query.end(query.beginning(), None)
@@ -126,8 +127,7 @@ def test_a_new_query_that_takes_what_is_there_begins_before_that() -> None:
 
 
 def test_an_older_spark_gets_all_there_is() -> None:
-    feed = Numbers(3)
-    query = Follower(feed)
+    feed, query = following(3)
     start = query.beginning()
     feed.there = 5
     first = query.end_of_all()
@@ -138,8 +138,7 @@ def test_an_older_spark_gets_all_there_is() -> None:
 
 
 def test_an_older_spark_asks_for_an_end_before_it_asks_for_the_beginning() -> None:
-    feed = Numbers(3)
-    query = Follower(feed)
+    feed, query = following(3)
     first = kept(query.end_of_all())
     assert query.between(query.beginning(), first) == []
     feed.there = 5
@@ -194,8 +193,7 @@ def test_a_run_of_what_is_there_goes_past_what_holds_no_row() -> None:
 
 
 def test_an_older_spark_that_starts_again_goes_on() -> None:
-    feed = Numbers(3)
-    query = Follower(feed)
+    feed, query = following(3)
     query.beginning()
     first = kept(query.end_of_all())
     feed.there = 5
@@ -203,8 +201,7 @@ def test_an_older_spark_that_starts_again_goes_on() -> None:
 
 
 def test_progress_tells_how_many_rows_a_query_is_behind() -> None:
-    feed = Numbers(0)
-    query = Follower(feed)
+    feed, query = following(0)
     offset = query.end(query.beginning(), None)
     feed.there = 7
     query.end(offset, 3)

@@ -198,11 +198,6 @@ def test_a_password_file_that_cannot_be_read_is_an_error(tmp_path: Path, name: s
         password({"passwordFile": str(tmp_path / name)})
 
 
-def test_password_and_password_file_contradict_each_other() -> None:
-    with pytest.raises(OptionError, match="password and passwordFile"):
-        parse(TABLE, {**URL, "password": "hunter2", "passwordFile": "/run/secret"})
-
-
 # -- the page
 
 

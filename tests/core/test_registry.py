@@ -28,11 +28,6 @@ def test_an_unknown_scheme_is_refused_and_the_known_ones_named(url: str) -> None
         for_url(url)
 
 
-def test_the_unknown_scheme_is_named() -> None:
-    with pytest.raises(OptionError, match="'mongodb'"):
-        for_url("mongodb://db")
-
-
 def forget(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
     """So that they are imported anew."""
     for name in [name for name in sys.modules if name.partition(".")[0] in packages]:

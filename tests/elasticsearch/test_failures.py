@@ -45,44 +45,10 @@ def test_type_is_known_whatever_the_status(name: str) -> None:
     assert BY_TYPE[name].todo
 
 
-@pytest.mark.parametrize("status", [429, 503])
-def test_block_that_passes_is_waited_for(status: int) -> None:
-    assert classify(status, {"type": "cluster_block_exception"}).kind is FailureKind.PASSING
-    of_cluster = {"type": "cluster_block_exception", "reason": "blocked by: [FORBIDDEN/6/...]"}
-    assert classify(403, of_cluster).kind is FailureKind.REFUSED
-
-
-@pytest.mark.parametrize("status", [429, 403])
-def test_block_of_one_index_is_told_from_a_full_disk(status: int) -> None:
-    of_index = {"type": "cluster_block_exception", "reason": "index [x] blocked by: [.../8/...]"}
-    assert classify(status, of_index).kind is (
-        FailureKind.PASSING if status == 429 else FailureKind.INDEX
-    )
-
-
 def test_wrong_password_is_told_from_a_missing_right() -> None:
     wrong, right = (classify(status, {"type": "security_exception"}) for status in (401, 403))
     assert "credentials" in wrong.why
     assert "right" in right.why
-
-
-def test_unknown_answer_of_a_server_that_fails_inside_is_no_refusal() -> None:
-    assert classify(500, {"type": "null_pointer_exception"}).kind is FailureKind.LOST
-    assert classify(400, {"type": "new_exception"}).kind is FailureKind.REFUSED
-
-
-def test_mapping_that_is_not_extended_in_time_is_no_fault_of_the_row() -> None:
-    late = {"type": "mapper_exception", "reason": "timed out while waiting for a dynamic mapping"}
-    assert classify(500, late).kind is FailureKind.PASSING
-    assert classify(400, late).kind is FailureKind.ROW
-
-
-def test_full_shard_is_no_fault_of_the_row() -> None:
-    reason = "Number of documents in shard [x][0] exceeds the limit of [2147483519] documents"
-    assert (
-        classify(400, {"type": "illegal_argument_exception", "reason": reason}).kind
-        is FailureKind.REFUSED
-    )
 
 
 def version(number: str) -> dict[str, Any]:
@@ -182,46 +148,69 @@ def test_host_that_takes_no_connection_is_passed_over_and_no_other_failure_is(
         assert sent.call_count == 1
 
 
-FAILED = {"type": "illegal_argument_exception", "reason": "failed to execute script"}
+LOST, PASSING, REFUSED, ROW = (
+    FailureKind.LOST,
+    FailureKind.PASSING,
+    FailureKind.REFUSED,
+    FailureKind.ROW,
+)
+ILLEGAL, BLOCK, SCRIPT = (
+    "illegal_argument_exception",
+    "cluster_block_exception",
+    "script_exception",
+)
 LIMIT = {"type": "circuit_breaking_exception", "reason": "[script] Too many dynamic script ..."}
 UNCOMPILED = {"type": "general_script_exception", "reason": "Failed to compile", "caused_by": LIMIT}
+OF_INDEX = "index [x] blocked by: [.../8/...]"
+ANSWERS: dict[str, list[tuple[int, str, str, FailureKind]]] = {
+    "a block that passes is waited for": [
+        (429, BLOCK, "", PASSING),
+        (503, BLOCK, "", PASSING),
+        (403, BLOCK, "blocked by: [FORBIDDEN/6/...]", REFUSED),
+    ],
+    "a block of one index is told from a full disk": [
+        (429, BLOCK, OF_INDEX, PASSING),
+        (403, BLOCK, OF_INDEX, FailureKind.INDEX),
+    ],
+    "what is not known of a server that fails inside is no refusal": [
+        (500, "null_pointer_exception", "", LOST),
+        (400, "new_exception", "", REFUSED),
+    ],
+    "a mapping that is not extended in time is no fault of the row": [
+        (500, "mapper_exception", "timed out while waiting for a dynamic mapping", PASSING),
+        (400, "mapper_exception", "timed out while waiting for a dynamic mapping", ROW),
+    ],
+    "an illegal argument is told by its words": [
+        (400, ILLEGAL, "no enrich index exists for policy with name [p]", REFUSED),
+        (400, ILLEGAL, "no write index is defined for alias [x]. The write index may ...", REFUSED),
+        (400, ILLEGAL, "Number of documents in shard [x] exceeds the limit of [5]", REFUSED),
+        (400, ILLEGAL, "mapper [n] cannot be changed from type [long] to [text]", ROW),
+        (400, ILLEGAL, "Document contains at least one immense term in field=...", ROW),
+        (400, ILLEGAL, "field [x] doesn't exist", ROW),
+    ],
+}
+
+
+@pytest.mark.parametrize("why", ANSWERS)
+def test_what_an_answer_says_of_the_row(why: str) -> None:
+    for status, kind, reason, found in ANSWERS[why]:
+        assert classify(status, {"type": kind, "reason": reason}).kind is found, (status, reason)
 
 
 @pytest.mark.parametrize(
     ("cause", "kind"),
     [
-        ({"type": "script_exception", "reason": "runtime error"}, FailureKind.ROW),
-        ({"type": "script_exception", "reason": "compile error"}, FailureKind.REFUSED),
-        (UNCOMPILED, FailureKind.PASSING),
-        (
-            {"type": "illegal_argument_exception", "reason": "cannot execute [x]"},
-            FailureKind.REFUSED,
-        ),
-        (None, FailureKind.REFUSED),
+        ({"type": SCRIPT, "reason": "runtime error"}, ROW),
+        ({"type": SCRIPT, "reason": "compile error"}, REFUSED),
+        (UNCOMPILED, PASSING),
+        ({"type": ILLEGAL, "reason": "cannot execute [x]"}, REFUSED),
+        (None, REFUSED),
     ],
 )
 def test_script_that_did_not_run_says_nothing_of_the_row(cause: Any, kind: FailureKind) -> None:
     """The server tells all of them by the same type; a row would be put aside for good."""
-    assert classify(400, {**FAILED, "caused_by": cause}).kind is kind
-
-
-@pytest.mark.parametrize(
-    ("reason", "kind"),
-    [
-        ("no enrich index exists for policy with name [p]", FailureKind.REFUSED),
-        (
-            "no write index is defined for alias [x]. The write index may be ...",
-            FailureKind.REFUSED,
-        ),
-        ("Number of documents in shard [x] exceeds the limit of [5]", FailureKind.REFUSED),
-        ("mapper [n] cannot be changed from type [long] to [text]", FailureKind.ROW),
-        ("Document contains at least one immense term in field=...", FailureKind.ROW),
-        ("field [x] doesn't exist", FailureKind.ROW),
-    ],
-)
-def test_illegal_argument_is_told_by_its_words(reason: str, kind: FailureKind) -> None:
-    error = {"type": "illegal_argument_exception", "reason": reason}
-    assert classify(400, error).kind is kind
+    failed = {"type": ILLEGAL, "reason": "failed to execute script", "caused_by": cause}
+    assert classify(400, failed).kind is kind
 
 
 OWN = "own"

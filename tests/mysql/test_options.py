@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.scenarios import assert_refused
+from tests.scenarios import SCHEMA, assert_refused
 
 from pyspark_mysql.connector import MySqlConnector
 from pyspark_mysql.server import address, connection
@@ -16,15 +16,6 @@ from sparkonce.change import Append, Increment, Upsert
 from sparkonce.errors import OptionError
 from sparkonce.protocol import Plan
 
-SCHEMA = pa.schema(
-    [
-        ("id", pa.int64()),
-        ("name", pa.string()),
-        ("x", pa.float64()),
-        ("price", pa.decimal128(10, 2)),
-        ("tags", pa.list_(pa.string())),
-    ]
-)
 NUMBERS = pa.schema([("id", pa.int64()), ("n", pa.int32()), ("d", pa.decimal128(9, 3))])
 URL = {"url": "mysql://localhost/shop", "dbtable": "orders"}
 

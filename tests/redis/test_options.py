@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.scenarios import assert_refused
+from tests.scenarios import SCHEMA, assert_refused
 
 from pyspark_redis.connector import RedisConnector
 from pyspark_redis.read.servers import KeyScan
@@ -20,15 +20,6 @@ from sparkonce.protocol import Plan
 from sparkonce.sink import open_sink
 from sparkonce.urls import require_server
 
-SCHEMA = pa.schema(
-    [
-        ("id", pa.int64()),
-        ("name", pa.string()),
-        ("x", pa.float64()),
-        ("price", pa.decimal128(10, 2)),
-        ("tags", pa.list_(pa.string())),
-    ]
-)
 NUMBERS = pa.schema([("id", pa.int64()), ("n", pa.int32()), ("x", pa.float32())])
 URL = {"url": "redis://localhost"}
 

@@ -10,14 +10,7 @@ from unittest.mock import Mock
 import pyarrow as pa
 import pytest
 from tests.scenarios import TARGET, MemoryWorld
-from tests.spark.sources import (
-    RUN,
-    SCHEMA,
-    Context,
-    Source,
-    pickled,
-    writer,
-)
+from tests.spark.sources import RUN, SCHEMA, Context, Source, pickled, writer
 
 from sparkonce import __version__
 from sparkonce.errors import OptionError, StoreUnsafe, UnsupportedQuery
