@@ -16,7 +16,7 @@ from rich.console import Console
 from demo import ROOT, Trouble, check, show
 from demo.check import Target, Verdict
 from demo.java import java_home
-from demo.ledgers import Caught, Ledgers, Streams, admin_of
+from demo.ledgers import Caught, Ledgers, Streams
 from demo.redis_server import server
 from demo.run import DemoDriver, Run
 from sparkonce.errors import SparkonceError
@@ -56,7 +56,7 @@ def demo(console: Console, scratch: Path, board: Boards, then: Callable[[], obje
         _introduce(console, about, driver)
         frame = check.load()
         check.write_csv(frame, driver.files)
-        ledgers = Ledgers(admin_of(url), driver.checkpoints)
+        ledgers = Ledgers(url, driver.checkpoints)
         with board(console, frame, url, ledgers) as shown:
             caught = Run(driver, ledgers, shown, len(frame))()
         with show.bars(console) as bars:

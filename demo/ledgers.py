@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sparkonce import options
-from sparkonce.operate.admin import Admin, SinkStatus
+from sparkonce.operate.admin import SinkStatus
+from sparkonce.operate.arguments import admin_of
 from sparkonce.spark.checkpoint import Checkpoint
-from sparkonce.store import for_url
 
 STREAMS = ("flights", "airports")
 """The streams by the directories of their checkpoints."""
@@ -50,18 +49,12 @@ class Caught:
     found: str
 
 
-def admin_of(url: str) -> Admin:
-    """What `sparkonce status` asks, for the ledgers that the driver's options name."""
-    connector = for_url(url)
-    raw = {"url": url, "keyPrefix": KEY_PREFIX}
-    return Admin(connector.connect(options.parse(connector.options, raw, complete=False)))
-
-
 class Ledgers:
     """The ledgers of both streams."""
 
-    def __init__(self, admin: Admin, checkpoints: Path) -> None:
-        self.admin, self.checkpoints = admin, checkpoints
+    def __init__(self, url: str, checkpoints: Path) -> None:
+        self.admin = admin_of(url, (f"keyPrefix={KEY_PREFIX}",))
+        self.checkpoints = checkpoints
 
     def read(self) -> dict[str, Stream]:
         """How far each stream is."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import redis
-from demo.ledgers import KEY_PREFIX, Caught, Ledgers, admin_of
+from demo.ledgers import KEY_PREFIX, Caught, Ledgers
 from demo.live import LiveBoard
 from integration.support.epochs import DirectQuery
 from integration.support.servers.finder import NoServerError, installing, or_skip
@@ -62,7 +62,7 @@ def board(server: RedisProcess, tmp_path: Path) -> Iterator[LiveBoard]:
     checkpoint = tmp_path / "airports"
     checkpoint.mkdir()
     (checkpoint / "metadata").write_text(f'{{"id":"{query.query_id}"}}')
-    ledgers = Ledgers(admin_of(server.url), tmp_path)
+    ledgers = Ledgers(server.url, tmp_path)
     console = Console(file=io.StringIO())
     with LiveBoard(console, {"EWR": 1300, "JFK": 34}, server.url, ledgers, port=0) as board:
         yield board
