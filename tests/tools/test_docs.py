@@ -1,14 +1,17 @@
-"""What the docs say is what the code does."""
+"""What the docs say is what the code does: pages, site, alert rules and dashboard."""
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
+import pytest
+from tools.site import ROOT, broken, gather, llms
+
 from sparkonce import __version__, errors
 from sparkonce.exactly_once import guards
-
-ROOT = Path(__file__).parents[2]
+from sparkonce.operate.watching import FIGURES
 
 
 def test_files_and_names_in_the_protocol_page_exist() -> None:
@@ -37,3 +40,61 @@ def test_code_in_contributing_is_code_that_there_is() -> None:
     for path, code in found:
         there = (ROOT / "connectors" / path).read_text()
         assert "".join(code.split()) in "".join(there.split()), path
+
+
+# -- the site: which links are told as broken, and what machines get
+
+
+def test_links_that_lead_nowhere_are_told(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    links = ("b.html", "a/#there", "a/#not", "#here", "#gone", "https://elsewhere", "a/none.svg")
+    page = "".join(f'<a href="{link}">x</a>' for link in links)
+    (tmp_path / "index.html").write_text(f'<h1 id="here">{page}</h1>')
+    (tmp_path / "a" / "index.html").write_text('<h1 id="there"><a href="../">back</a></h1>')
+    assert sorted(broken(tmp_path)) == [
+        f"index.html: {link}" for link in ("#gone", "a/#not", "a/none.svg", "b.html")
+    ]
+
+
+def test_machines_get_a_list_of_all_pages(tmp_path: Path) -> None:
+    whole = gather(tmp_path / "docs")
+    told = llms(whole)
+    for page in whole.glob("*.md"):
+        (line,) = (line for line in told.splitlines() if f"({page.name}): " in line)
+        assert len(line.partition("): ")[2]) > 20, line
+
+
+def test_each_page_is_in_the_navigation(tmp_path: Path) -> None:
+    config = (ROOT / "zensical.toml").read_text()
+    pages = gather(tmp_path / "docs").glob("*.md")
+    assert [page.name for page in pages if f'"{page.name}"' not in config] == []
+
+
+# -- the alert rules, the dashboard and the page about metrics name what there is
+
+
+DOCS = ROOT / "docs"
+ALERTS, BOARD = DOCS / "monitoring" / "alerts.yml", DOCS / "monitoring" / "dashboard.json"
+NAMES = {one.name + "_total" * one.counts for one in FIGURES} | {"sparkonce_up"}
+
+
+@pytest.mark.parametrize("file", [ALERTS, BOARD], ids=lambda file: file.name)
+def test_each_metric_that_is_asked_for_is_there(file: Path) -> None:
+    asked = set(re.findall(r"sparkonce_[a-z_]+", file.read_text()))
+    assert asked
+    assert asked <= NAMES
+
+
+def test_each_panel_of_the_dashboard_asks_for_something() -> None:
+    panels = json.loads(BOARD.read_text())["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    assert all(target["expr"] for panel in panels for target in panel["targets"])
+
+
+def test_the_page_has_all_metrics_and_alerts() -> None:
+    page = (DOCS / "monitoring.md").read_text()
+    assert set(re.findall(r"`(sparkonce_[a-z_]+)`", page)) == NAMES
+    for figure in FIGURES:
+        assert figure.about.rstrip(".") in page, figure.name
+    for alert in re.findall(r"alert: (\w+)", ALERTS.read_text()):
+        assert f"`{alert}`" in page, alert
