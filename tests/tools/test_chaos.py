@@ -5,17 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from fnmatch import fnmatch
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tools.chaos import elasticsearch, plan, redis, report
+from tools.chaos import elasticsearch, plan, report
 from tools.chaos.drivers import EXPECTED, ChaosDriver
 from tools.chaos.oracle import Reader, Verdict, compare
-from tools.chaos.pipelines.run import PipelinesResult
-from tools.chaos.pipelines.stores import apart
+from tools.chaos.pipeline_stores import apart
+from tools.chaos.pipelines import PipelinesResult
 from tools.chaos.plan import Fault
 from tools.chaos.result import Result, Struck
 from tools.chaos.target import BOTH, Counts, Witness
@@ -80,28 +79,6 @@ def test_second_document_of_a_counter_is_counted() -> None:
     assert elasticsearch._summed(iter([{**right, "n": 1}, right])) == {("left", 1): (3, 24)}
 
 
-class FakeSearch:
-    """Two pages; the second lacks what a merge has moved to the first."""
-
-    def __init__(self, *pages: int) -> None:
-        self.pages = iter(pages)
-
-    def search(self, **_: object) -> dict[str, Any]:
-        return {"hits": {"hits": [{"_source": {}, "sort": [1]}] * next(self.pages)}}
-
-    def count(self, **_: object) -> dict[str, int]:
-        return {"count": 3}
-
-
-def test_document_that_is_passed_over_between_two_pages_is_noticed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(elasticsearch, "AT_ONCE", 2)
-    assert len(list(elasticsearch._documents(FakeSearch(2, 1), "some", ["part"]))) == 3
-    with pytest.raises(RuntimeError, match="2 of 3 documents"):
-        list(elasticsearch._documents(FakeSearch(2, 0), "some", ["part"]))
-
-
 def test_reader_counts_torn_epochs_and_comes_back_after_a_failure() -> None:
     states: Iterator[tuple[int, int] | None] = iter([(1, 1), None, (3, 3), (5, 4), (5, 5)])
 
@@ -119,31 +96,6 @@ def test_reader_counts_torn_epochs_and_comes_back_after_a_failure() -> None:
         time.sleep(0.01)
     reader.close()
     assert (reader.torn, reader.changes) == (1, 4)
-
-
-class FakeRedis:
-    def __init__(self, names: list[bytes]) -> None:
-        self.names = names
-
-    def __call__(self, _: str) -> FakeRedis:
-        return self
-
-    def __enter__(self) -> FakeRedis:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def scan_iter(self, pattern: str, **_: int) -> Iterator[bytes]:
-        return (name for name in self.names if fnmatch(name.decode(), pattern))
-
-
-def test_all_that_is_left_in_redis_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = [b"{sparkonce}:record:s", b"{sparkonce}:names", b"event:0:1", b"count:left:1"]
-    left = [b"{sparkonce}:log:s:a", b"{sparkonce}:staged:s", b"{other}:log:s:a"]
-    target: Any = SimpleNamespace(url="")
-    monkeypatch.setattr(redis, "connect", FakeRedis([*ours, *left]))
-    assert redis.RedisTarget.residue(target) == [name.decode() for name in left]
 
 
 RETRIED = "sparkonce.errors.StoreUnreachable: MySQL failed while staging rows: 1205\n"
@@ -181,7 +133,7 @@ def test_what_ended_a_driver_is_told_and_what_is_not_so_is_an_alarm(
     driver = ChaosDriver.__new__(ChaosDriver)
     path = tmp_path / "driver.log"
     path.write_text(log)
-    driver.session = SimpleNamespace(log=path, last_words=lambda _: "")  # type: ignore[assignment]
+    driver.log = path
     assert driver.end()[0] == name
     assert driver.alarms() == alarms
     assert vars(errors).keys() >= EXPECTED

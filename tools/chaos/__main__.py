@@ -9,7 +9,7 @@ from pathlib import Path
 from integration.support.servers.finder import NoServerError, UnavailableError
 from integration.support.servers.process import tidy_when_terminated
 from tools.chaos.disk import go_apart
-from tools.chaos.pipelines.run import PipelinesResult, PipelinesRun
+from tools.chaos.pipelines import PipelinesResult, PipelinesRun
 from tools.chaos.result import Result
 from tools.chaos.run import Run
 from tools.chaos.target import ALL, MAKERS, maker

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sys
+import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,7 +53,7 @@ class Mode:
     patient: bool = False
 
 
-class ChaosDriver:
+class ChaosDriver(Session):
     """A driver process."""
 
     def __init__(self, home: Path, job: Job, env: Mapping[str, str], mode: Mode) -> None:
@@ -59,33 +61,29 @@ class ChaosDriver:
         self.home, self.mode = home, mode
         job.write(home / "job.json")
         program = [sys.executable, "-m", "tools.chaos.query", str(home / "job.json")]
-        self.session = Session(program, home / "driver.log", env)
+        super().__init__(program, home / "driver.log", env)
 
     @property
-    def alive(self) -> bool:
-        return self.session.alive
-
-    @property
-    def log(self) -> str:
-        return self.session.log.read_text(errors="replace")
+    def said(self) -> str:
+        return self.log.read_text(errors="replace")
 
     @property
     def failed(self) -> bool:
         """Whether a query of it has ended by an error; the process may live a little longer."""
-        return FAILED in self.log
+        return FAILED in self.said
 
     def end(self) -> tuple[str, str]:
         """Name and text of the error by which its first query ended."""
-        found = self._known_end() or self._strange_end() or OTHER.search(self._why or self.log)
+        found = self._known_end() or self._strange_end() or OTHER.search(self._why or self.said)
         if found is None:
-            return "unknown", self.session.last_words(3)
+            return "unknown", self.last_words(3)
         name, text = (part for part in found.groups() if part is not None)
         return name, text.strip(": ")[:300]
 
     @property
     def _why(self) -> str:
         """What Spark says of the query that ended first."""
-        return "".join(self.log.split(FAILED, 2)[1:2])
+        return "".join(self.said.split(FAILED, 2)[1:2])
 
     def _known_end(self) -> re.Match[str] | None:
         """The connector's own error, or Spark's about what faults do to a query."""
@@ -98,7 +96,7 @@ class ChaosDriver:
 
     def alarms(self) -> set[str]:
         """Errors that nothing called for, whenever it spoke of them."""
-        log = self.log
+        log = self.said
         said = [*ERROR.findall(log), *BUG.findall(log)]
         if strange := self._strange_end():
             said.append(strange.groups())
@@ -137,6 +135,8 @@ class ChaosSpark:
 
 
 SAME_END = 6
+HUNGRY = 2.0
+"""Seconds after which queries that are waited for are fed."""
 
 
 class NotReached(Exception):
@@ -154,7 +154,10 @@ class DriverKeeper(ABC):
         mode: of the next driver.
         drivers: how many were started.
         zombies: those that must end, whatever they say.
+        deadline: by `time.monotonic()`, after which nothing is waited for.
     """
+
+    deadline = math.inf
 
     def __init__(self, home: Path, spark: ChaosSpark, names: Sequence[str]) -> None:
         self.home, self.spark, self.names = home, spark, names
@@ -169,6 +172,14 @@ class DriverKeeper(ABC):
     @abstractmethod
     def _queries(self) -> Mapping[str, Query]:
         """What the next driver runs."""
+
+    @abstractmethod
+    def feed(self) -> None:
+        """Give the queries something to do."""
+
+    def hungry(self) -> bool:
+        """Whether a query has nothing left to do; it is not known if a subclass does not tell."""
+        return True
 
     def checkpoint(self, query: str) -> Path:
         return self.home / "checkpoints" / query
@@ -198,28 +209,53 @@ class DriverKeeper(ABC):
             self._ended.append(self.driver)
             self.bury(self.driver)
 
+    def until(self, event: Callable[[], bool], what: str, patience: float = 90.0) -> None:
+        """Wait for an event, while the queries are fed and the driver supervised."""
+        now = time.monotonic()
+        limit, fed = min(now + patience, self.deadline), now
+        while not event():
+            now = time.monotonic()
+            if now > limit:
+                raise NotReached(f"{what}: not within {patience:.0f} s")
+            if now - fed > HUNGRY:
+                if self.hungry():
+                    self.feed()
+                fed = now
+            self.supervise()
+            time.sleep(0.01)
+
+    def advance(self, epochs: int, patience: float = 180.0) -> None:
+        """Wait until all queries have committed so many epochs more."""
+        before = self.epochs()
+
+        def advanced() -> bool:
+            return all(now >= before[name] + epochs for name, now in self.epochs().items())
+
+        self.feed()
+        self.until(advanced, "all queries commit", patience)
+
     def kill(self, *, tree: bool) -> None:
         """SIGKILL for the driver: with its Python workers, or they are left to find out."""
         if self.driver is None:
             raise Broken("there is no driver to kill")
         self.bury_dead()
         if tree:
-            self.driver.session.close()
+            self.driver.close()
         else:
-            self.driver.session.kill_group()
+            self.driver.kill_group()
             self._dead.append(self.driver)
         self.driver = None
 
     def bury(self, driver: ChaosDriver) -> None:
         """Forget a driver that has ended."""
-        driver.session.close()
+        driver.close()
         if driver is self.driver:
             self.driver = None
 
     def bury_dead(self) -> None:
         """End what drivers that were killed alone have left: their Python workers."""
         while self._dead:
-            self._dead.pop().session.close()
+            self._dead.pop().close()
 
     def close(self) -> None:
         self.bury_dead()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from elasticsearch.helpers import scan
 from integration.support.servers.elasticsearch import (
     ElasticsearchProcess,
     connect,
@@ -81,14 +82,13 @@ class ElasticsearchTarget(Target):
         """One for each document."""
         with connect(self.url) as client:
             client.indices.refresh(index="chaos-rows")
-            for row in _documents(client, "chaos-rows", ["part", "place"]):
+            for row in _documents(client, "chaos-rows"):
                 yield Witness(row["part"], row["place"], 1, row["amount"])
 
     def counters(self) -> Counts:
         with connect(self.url) as client:
             client.indices.refresh(index="chaos-counters")
-            rows = _documents(client, "chaos-counters", ["side", "bucket"])
-            return _summed(rows)
+            return _summed(_documents(client, "chaos-counters"))
 
     def watch(self) -> Callable[[], tuple[int, int]]:
         """Connect a reader of the alias, where an epoch that it saw must never grow."""
@@ -123,16 +123,6 @@ def _summed(rows: Iterator[dict[str, Any]]) -> Counts:
     return counts
 
 
-def _documents(client: Any, index: str, order: list[str]) -> Iterator[dict[str, Any]]:
-    """All documents of an index."""
-    after, read = None, 0
-    while True:
-        found = client.search(index=index, size=AT_ONCE, sort=[*order, "_doc"], search_after=after)
-        hits = found["hits"]["hits"]
-        yield from (hit["_source"] for hit in hits)
-        read += len(hits)
-        if len(hits) < AT_ONCE:
-            break
-        after = hits[-1]["sort"]
-    if after and read != (there := client.count(index=index)["count"]):
-        raise RuntimeError(f"{read} of {there} documents of {index} were read")
+def _documents(client: Any, index: str) -> Iterator[dict[str, Any]]:
+    """All documents of an index, as of one moment."""
+    return (hit["_source"] for hit in scan(client, index=index, size=AT_ONCE))

@@ -80,8 +80,8 @@ def draw(seed: int, kills: int, target: Target, *, disk: bool) -> list[Fault]:
     dealer = _Dealer(chance, target)
     moves = {MOVE: KILLS[STORE]} if target.moves else {}
     deck = list(chain.from_iterable([kind] * often for kind, often in (KILLS | moves).items()))
-    killing = islice(_shuffled(chance, deck), kills)
-    pairs = zip(_shuffled(chance, NETWORK), killing, strict=False)
+    killing = islice(shuffled(chance, deck), kills)
+    pairs = zip(shuffled(chance, NETWORK), killing, strict=False)
     kinds = chain.from_iterable(chance.sample(pair, 2) for pair in pairs)
     faults = [dealer.fault(kind) for kind in kinds]
     for kind in RARE:
@@ -96,7 +96,7 @@ def draw(seed: int, kills: int, target: Target, *, disk: bool) -> list[Fault]:
     ]
 
 
-def _shuffled(chance: random.Random, deck: Sequence[T]) -> Iterator[T]:
+def shuffled(chance: random.Random, deck: Sequence[T]) -> Iterator[T]:
     """The cards of a deck for ever: it is shuffled anew whenever all were dealt."""
     while True:
         yield from chance.sample(deck, len(deck))
@@ -108,7 +108,7 @@ class _Dealer:
     def __init__(self, chance: random.Random, target: Target) -> None:
         self._chance, self._tasks = chance, [p for p in target.points if p not in target.in_driver]
         self._points = {
-            kind: _shuffled(chance, list(target.points)) for kind in (*KILLS, MOVE, *NETWORK)
+            kind: shuffled(chance, list(target.points)) for kind in (*KILLS, MOVE, *NETWORK)
         }
         in_tasks = cycle(self._tasks)
         self._points |= {EXECUTOR: in_tasks, STRAGGLER: in_tasks}

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from integration.support.servers.process import wait_until
 from integration.support.servers.redis import RedisProcess, connect, version_at
-from tools.chaos.target import (
-    BOTH,
-    COUNTERS,
-    ROWS,
-    Counts,
-    Target,
-    Witness,
-    has,
-)
+from tools.chaos.target import BOTH, COUNTERS, ROWS, Counts, Target, Witness, has
 
 from pyspark_redis.journal import scripts
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tools.chaos.target import Scene
+    from tools.chaos.world import ChaosWorld
 
 DURABLE = ("appendonly yes", "appendfsync always")
 WITNESS, COUNTER = "event", "count"
@@ -96,27 +88,30 @@ class RedisTarget(Target):
 
     def residue(self) -> list[str]:
         with connect(self.url) as client:
-            names = [name.decode() for name in client.scan_iter("*", count=AT_ONCE)]
-        named = ("record:", "names", "decided")
-        ledgers = tuple(f"{{sparkonce}}:{name}" for name in named)
-        rows = (f"{WITNESS}:", f"{COUNTER}:")
-        return [name for name in names if not name.startswith((*ledgers, *rows))]
+            return left(client.scan_iter("*", count=AT_ONCE))
 
-    def last_checks(self) -> Mapping[str, Callable[[Scene], str]]:
+    def last_checks(self) -> Mapping[str, Callable[[ChaosWorld], str]]:
         return {"failover to a replica that lacks the last epochs": failover}
 
 
-def failover(scene: Scene) -> str:
+def left(names: Iterable[bytes], *more: str) -> list[str]:
+    """Those that are neither rows nor of ledgers; `more` says how others of ledgers begin."""
+    ledgers = (f"{{sparkonce}}:{name}" for name in ("record:", "names", "decided"))
+    known = (*ledgers, f"{WITNESS}:", f"{COUNTER}:", *more)
+    return [name for name in (one.decode() for one in names) if not name.startswith(known)]
+
+
+def failover(world: ChaosWorld) -> str:
     """A replica that has not got the last epochs takes over."""
-    target = scene.target
+    target = world.target
     with RedisProcess(f"replicaof 127.0.0.1 {target.server.port}") as replica:
         with connect(replica.url) as client:
             wait_until(lambda: _in_step(client), 60, "the replica is not in step")
             client.replicaof("NO", "ONE")
-        scene.advance(2)
+        world.advance(2)
         target.server.kill()
-        scene.lead_to(replica.url)
-        return scene.must_fail("SinkBehindCheckpoint")
+        world.proxy.lead_to(replica.url)
+        return world.must_fail("SinkBehindCheckpoint")
 
 
 def _in_step(client: object) -> bool:

@@ -4,31 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import redis
-from integration.support.proxy import Proxies, Proxy
+from integration.support.proxy import Plan, Proxies, Proxy
 from integration.support.redis import Everywhere
-from integration.support.servers.faults import Plan
 from integration.support.servers.redis import version_at
 from integration.support.servers.redis_cluster import Node, RedisCluster
-from tools.chaos.redis import (
-    AT_ONCE,
-    COUNTER,
-    DURABLE,
-    WITNESS,
-    RedisTarget,
-    sha,
-    witnesses,
-)
-from tools.chaos.target import (
-    SIDES,
-    Counts,
-    Target,
-    Witness,
-    has,
-)
+from tools.chaos.redis import AT_ONCE, COUNTER, DURABLE, WITNESS, RedisTarget, left, sha, witnesses
+from tools.chaos.redis import POINTS as ALONE
+from tools.chaos.target import SIDES, Counts, Target, Witness, has
 from tools.chaos.topic import BUCKETS
 
 from pyspark_redis.journal import scripts
@@ -37,52 +22,36 @@ from pyspark_redis.server.nodes import slot_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from typing_extensions import Self
 
 POINTS = {
-    "stage": has(b"\r\nMULTI\r\n", b":log:", b"\r\nSADD\r\n"),
+    **{point: ALONE[point] for point in ("stage", "decide", "finish", "clean")},
     "prepare": has(sha(scripts.fence())),
-    "decide": has(sha(scripts.decide())),
     "apply": has(sha(scripts.apply_to_lanes("hash"))),
     "settle": has(sha(scripts.settle())),
-    "finish": has(sha(scripts.swap()), b'"manifest":null'),
-    "clean": has(sha(scripts.discard())),
 }
 MOVED = 200
 """Slots that move at a time."""
 
 
-class Server:
+class Server(RedisCluster):
     """The cluster, as one process of which a primary is killed: the ledger's, or another."""
 
     def __init__(self, disk: Path | None) -> None:
-        self.plan, self.chance = Plan(), random.Random(1)
-        self.cluster = RedisCluster(*DURABLE, plan=self.plan, home=disk)
-        self._stack = ExitStack()
+        super().__init__(*DURABLE, plan=Plan(), home=disk)
+        self.chance = random.Random(1)
         self._killed: list[Node] = []
-
-    def __enter__(self) -> Self:
-        self._stack.enter_context(self.cluster)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    @property
-    def url(self) -> str:
-        return self.cluster.url
 
     @property
     def alive(self) -> bool:
-        return len(self.cluster.alive()) == len(self.cluster.nodes)
+        return len(self.living()) == len(self.nodes)
 
     def answers(self) -> bool:
-        return all(node.answers() for node in self.cluster.alive())
+        return all(node.answers() for node in self.living())
 
     def kill(self) -> None:
         """One that has ended by itself, as on a full disk, is it."""
-        ended = [node for node in self.cluster.nodes if not node.alive]
-        heads = self.cluster.heads()
+        ended = [node for node in self.nodes if not node.alive]
+        heads = self.heads()
         ledger = [node for node in heads if slot_of(b"{sparkonce}") in node.slots]
         node = ended[0] if ended else self.chance.choice([*heads, *ledger, *ledger])
         node.kill()
@@ -91,7 +60,7 @@ class Server:
     def start(self) -> None:
         while self._killed:
             self._killed.pop().start()
-        self.cluster.wait_until_whole(60)
+        self.wait_until_whole(60)
 
 
 class ClusterTarget(Target):
@@ -104,25 +73,21 @@ class ClusterTarget(Target):
         super().__init__(Server(disk))
 
     @property
-    def cluster(self) -> RedisCluster:
-        return self.server.cluster
-
-    @property
     def version(self) -> str:
-        return f"{version_at(self.cluster.nodes[0].url)}, 3 primaries, 3 replicas"
+        return f"{version_at(self.server.nodes[0].url)}, 3 primaries, 3 replicas"
 
     def proxy(self) -> Proxy:
-        doors = [f"127.0.0.1:{one.ports[0]}" for one in self.cluster.proxies]
+        doors = [f"127.0.0.1:{one.ports[0]}" for one in self.server.proxies]
         url = f"redis+cluster://{','.join(doors)}"
-        return Proxies(self.cluster.proxies, self.server.plan, url)
+        return Proxies(self.server.proxies, self.server.plan, url)
 
     def move(self) -> str:
-        heads = self.cluster.heads()
+        heads = self.server.heads()
         origin, other = self.server.chance.sample(heads, 2)
         slots = self.server.chance.sample(origin.slots, MOVED)
         for slot in slots:
-            self.cluster.begin_move(slot, origin, other)
-            self.cluster.end_move(slot, origin, other)
+            self.server.begin_move(slot, origin, other)
+            self.server.end_move(slot, origin, other)
         return f"{len(slots)} slots"
 
     def options(self, query: str) -> dict[str, str]:
@@ -145,7 +110,7 @@ class ClusterTarget(Target):
 
     def watch(self) -> Callable[[], tuple[int, int]]:
         """An epoch is not seen whole here, so one side is all that counts."""
-        client = redis.RedisCluster("127.0.0.1", self.cluster.heads()[0].port, socket_timeout=5)
+        client = redis.RedisCluster("127.0.0.1", self.server.heads()[0].port, socket_timeout=5)
 
         def sides() -> tuple[int, int]:
             with client.pipeline() as pipe:
@@ -158,13 +123,10 @@ class ClusterTarget(Target):
 
     def residue(self) -> list[str]:
         """Lanes and what is known of them are of the ledger."""
-        own = [key.decode() for _, key in Everywhere(self.cluster).keys(b"")]
-        ledgers = ("record:", "names", "decided", "lanes:")
-        known = (*(f"{{sparkonce}}:{name}" for name in ledgers), "sparkonce:{")
-        rows = (f"{WITNESS}:", f"{COUNTER}:")
-        return [name for name in own if not name.startswith((*known, *rows))]
+        names = (key for _, key in Everywhere(self.server).keys(b""))
+        return left(names, "{sparkonce}:lanes:", "sparkonce:{")
 
     def _by_node(self, begin: str) -> Iterator[tuple[redis.Redis, list[bytes]]]:
-        for client, _ in Everywhere(self.cluster).nodes:
+        for client, _ in Everywhere(self.server).nodes:
             # A scan may give a name twice; how often its row took effect is what the key says.
             yield client, list({*client.scan_iter(f"{begin}*", count=AT_ONCE)})

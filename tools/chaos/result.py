@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from tools.chaos import plan
-from tools.chaos.plan import Fault
 
 MOST_SAMPLES = 500
 
@@ -19,6 +18,7 @@ class Struck:
     """A fault that was brought about.
 
     Attributes:
+        fault: one of a plan, or of pipelines in words.
         at: seconds since the run began.
         seconds: that it took, until whoever was killed is seen to be gone.
         seen: what was seen of it.
@@ -26,7 +26,7 @@ class Struck:
         tries: how often it was tried.
     """
 
-    fault: Fault
+    fault: Any
     at: float
     seconds: float
     seen: str

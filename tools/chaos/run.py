@@ -6,11 +6,13 @@ import json
 import platform
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyspark
 from click.testing import CliRunner
@@ -18,10 +20,10 @@ from integration.support.servers import kafka
 from integration.support.servers.kafka import KafkaProcess
 from tools.chaos import disk as small_disk
 from tools.chaos import oracle, plan
-from tools.chaos.drivers import Broken, ChaosSpark, Mode, NotReached
+from tools.chaos.drivers import Broken, ChaosSpark, DriverKeeper, Mode, NotReached
 from tools.chaos.oracle import Reader
 from tools.chaos.plan import Fault
-from tools.chaos.result import Result, Struck
+from tools.chaos.result import Result, RunResult, Struck
 from tools.chaos.strikes import strike
 from tools.chaos.target import Make, Target
 from tools.chaos.topic import Topic
@@ -44,45 +46,105 @@ SIGHT = 30.0
 Tell = Callable[[str], None]
 
 
-class Run:
-    """A run over one store."""
+class ChaosRun(ABC):
+    """A run of any kind: faults one after the other, the end, and what it showed.
 
-    def __init__(
-        self, make: Make, home: Path, *, rows: int, kills: int, seed: int, tell: Tell
-    ) -> None:
-        self.make, self.home, self.rows, self.kills, self.seed = make, home, rows, kills, seed
-        self.tell = tell
+    Attributes:
+        keeper: has the drivers run.
+        result: what was seen so far.
+    """
+
+    keeper: DriverKeeper
+    result: RunResult
+
+    def __init__(self, home: Path, *, rows: int, kills: int, seed: int, tell: Tell) -> None:
+        self.home, self.rows, self.kills, self.seed, self.tell = home, rows, kills, seed, tell
         self.began = time.monotonic()
 
-    def __call__(self) -> Result:
+    def __call__(self) -> RunResult:
+        fresh(self.home)
         with ExitStack() as stack:
-            fresh(self.home)
-            why_not = small_disk.why_not()
-            disk = None if why_not else small_disk.SmallDisk(self.home / "disk")
-            if disk:
-                stack.callback(disk.close)
-            target = self.make(disk.home if disk else None)
-            stack.enter_context(target.server)
-            target.prepare()
-            self.result = Result(
-                store=target.name,
-                seed=self.seed,
-                planned=self.kills,
-                versions=_versions(target),
-                asked=self.rows,
-            )
-            if why_not:
-                self.result.skipped[plan.DISK] = why_not
-            self.tell(f"{target.name} {target.version}, Kafka {kafka.VERSION}")
-            self._run(stack, target, disk)
+            self.run(stack)
             self.result.seconds = time.monotonic() - self.began
-            self._take(stack.pop_all().close, "tidying up: ")
-            return self.result
+            self.take(stack.pop_all().close, "tidying up: ")
+        return self.result
 
-    def _run(self, stack: ExitStack, target: Target, disk: small_disk.SmallDisk | None) -> None:
+    @abstractmethod
+    def run(self, stack: ExitStack) -> None:
+        """Do all of it; what was started ends with the stack."""
+
+    @abstractmethod
+    def strike(self, fault: Any) -> str:
+        """Bring a fault about, and note it; what was seen of it."""
+
+    def take(self, step: Callable[[], None], name: str = "") -> None:
+        """Take a step; what breaks it is told, and does not keep the next one from being taken."""
+        try:
+            step()
+        except (Broken, NotReached) as error:
+            self.result.broken.append(f"{name}{error}")
+        except Exception as error:  # whatever a server or client says
+            self.result.broken.append(f"{name}{self.unforeseen(error)}")
+
+    def unforeseen(self, error: Exception) -> str:
+        self.tell(traceback.format_exc())
+        return f"{type(error).__name__}: {error}"
+
+    def strike_all(self, faults: Sequence[object]) -> None:
+        for number, fault in enumerate(faults, 1):
+            seen = self.strike(fault)
+            epochs = ", ".join(f"{name} {epoch}" for name, epoch in self.keeper.epochs().items())
+            self.say(f"{number}/{len(faults)} {fault}{seen and f': {seen}'} ({epochs})")
+
+    def note(self, fault: object, began: float, seen: str, tries: int = 1) -> str:
+        """Note a fault that was brought about; what was seen of it."""
+        at, took = began - self.began, time.monotonic() - began
+        self.result.struck.append(Struck(fault, at, took, seen, self.keeper.epochs(), tries))
+        return seen
+
+    def judge(self) -> None:
+        """End the drivers, and note what became of them."""
+        self.keeper.close()
+        result, keeper = self.result, self.keeper
+        result.ends, result.alarms = keeper.ends(), keeper.alarms()
+        result.drivers, result.epochs = keeper.drivers, keeper.epochs()
+
+    def say(self, what: str) -> None:
+        passed = time.monotonic() - self.began
+        self.tell(f"{passed // 60:3.0f}:{passed % 60:02.0f} {what}")
+
+
+class Run(ChaosRun):
+    """A run over one store."""
+
+    keeper: ChaosWorld
+    result: Result
+
+    def __init__(self, make: Make, home: Path, **how: Any) -> None:
+        super().__init__(home, **how)
+        self.make = make
+
+    def run(self, stack: ExitStack) -> None:
+        why_not = small_disk.why_not()
+        self.disk = None if why_not else small_disk.SmallDisk(self.home / "disk")
+        if self.disk:
+            stack.callback(self.disk.close)
+        target = self.make(self.disk.home if self.disk else None)
+        stack.enter_context(target.server)
+        target.prepare()
+        self.result = Result(
+            store=target.name,
+            seed=self.seed,
+            planned=self.kills,
+            versions=_versions(target),
+            asked=self.rows,
+        )
+        if why_not:
+            self.result.skipped[plan.DISK] = why_not
+        self.tell(f"{target.name} {target.version}, Kafka {kafka.VERSION}")
         broker = stack.enter_context(KafkaProcess())
-        faults = plan.draw(self.seed, self.kills, target, disk=disk is not None)
-        world = ChaosWorld(
+        faults = plan.draw(self.seed, self.kills, target, disk=self.disk is not None)
+        self.keeper = ChaosWorld(
             target,
             stack.enter_context(target.proxy()),
             Topic(broker.address, self.seed),
@@ -91,85 +153,56 @@ class Run:
             burst=max(LEAST, self.rows // (2 * len(faults) + 2)),
             deadline=self.began + 300 + 100 * len(faults) + self.rows / 1000,
         )
-        stack.callback(world.close)
+        stack.callback(self.keeper.close)
         reader = stack.enter_context(closing(Reader(target.watch, self.began)))
-        striking, looking = partial(self._strike_all, faults, disk), partial(self._look, reader)
-        for step in (striking, self._finish, self._count, looking):
-            self._take(partial(step, world))
+        looking = partial(self._look, reader)
+        for step in (partial(self.strike_all, faults), self._finish, self._count, looking):
+            self.take(step)
         for name, check in target.last_checks().items():
-            self._take(partial(self._check, name, check, world), f"{name}: ")
+            self.take(partial(self._check, name, check), f"{name}: ")
         reader.close()
         self.result.torn, self.result.reads = reader.torn, reader.reads
         self.result.changes, self.result.pace = reader.changes, reader.samples
 
-    def _take(self, step: Callable[[], None], name: str = "") -> None:
-        """Take a step; what breaks it is told, and does not keep the next one from being taken."""
-        try:
-            step()
-        except (Broken, NotReached) as error:
-            self.result.broken.append(f"{name}{error}")
-        except Exception as error:  # whatever a server or client says
-            self.result.broken.append(f"{name}{self._unforeseen(error)}")
-
-    def _unforeseen(self, error: Exception) -> str:
-        self.tell(traceback.format_exc())
-        return f"{type(error).__name__}: {error}"
-
-    # -- the faults
-
-    def _strike_all(
-        self, faults: list[Fault], disk: small_disk.SmallDisk | None, world: ChaosWorld
-    ) -> None:
-        for number, fault in enumerate(faults, 1):
-            seen = self._strike(world, fault, disk)
-            epochs = ", ".join(f"{name} {epoch}" for name, epoch in world.epochs().items())
-            self._say(world, f"{number}/{len(faults)} {fault}{seen and f': {seen}'} ({epochs})")
-
-    def _strike(self, world: ChaosWorld, fault: Fault, disk: small_disk.SmallDisk | None) -> str:
+    def strike(self, fault: Fault) -> str:
         began, why = time.monotonic(), ""
         for tries in range(1, TRIES + 1):
-            fault = replace(fault, early=fault.early and world.driver is None)
+            fault = replace(fault, early=fault.early and self.keeper.driver is None)
             try:
-                seen = strike(world, fault, disk)
+                seen = strike(self.keeper, fault, self.disk)
             except NotReached as error:
                 why = str(error)
-                continue
             except Broken:
                 raise
             except Exception as error:  # whatever a server or client says; others shall strike yet
-                why = self._unforeseen(error)
-                continue
-            now = time.monotonic()
-            at, took = began - self.began, now - began
-            epochs = world.epochs()
-            self.result.struck.append(Struck(fault, at, took, seen, epochs, tries))
-            return seen
+                why = self.unforeseen(error)
+            else:
+                return self.note(fault, began, seen, tries)
         self.result.missed[str(fault)] = why
         return f"MISSED: {why}"
 
     # -- the end
 
-    def _finish(self, world: ChaosWorld) -> None:
+    def _finish(self) -> None:
         """Let the queries come to the end of the topic, with nobody in their way."""
+        world = self.keeper
         world.topic.produce(max(1, self.rows - world.topic.produced))
         world.need(Mode())
-        self._say(world, "no more faults; the queries read to the end")
+        self.say("no more faults; the queries read to the end")
         world.drain()
 
-    def _count(self, world: ChaosWorld) -> None:
-        result, target = self.result, world.target
-        world.close()
-        result.ends, result.alarms, result.drivers = world.ends(), world.alarms(), world.drivers
-        result.epochs = world.epochs()
+    def _count(self) -> None:
+        self.judge()
         time.sleep(LAST_BREATH)
-        self._say(world, "counting")
-        found = oracle.compare(world.topic.events(), target.rows(), target.counters())
+        self.say("counting")
+        result, target = self.result, self.keeper.target
+        found = oracle.compare(self.keeper.topic.events(), target.rows(), target.counters())
         result.rows, result.lost, result.duplicated = found.rows, found.lost, found.duplicated
-        self._say(world, f"lost={found.lost} duplicated={found.duplicated}; sparkonce gc")
+        self.say(f"lost={found.lost} duplicated={found.duplicated}; sparkonce gc")
         result.leftovers = _gc(target.url)
         result.residue = [*target.residue(), *_unfinished(target.url)]
 
-    def _look(self, reader: Reader, _: ChaosWorld) -> None:
+    def _look(self, reader: Reader) -> None:
         """A reader that does not see all that was counted could not have seen what is torn."""
         limit, rows = time.monotonic() + SIGHT, self.result.rows
         while reader.last != (rows, rows):
@@ -177,14 +210,13 @@ class Run:
                 raise Broken(f"the reader saw {reader.last} of {rows} rows on both sides")
             time.sleep(0.1)
 
-    def _check(self, name: str, check: Callable[[ChaosWorld], str], world: ChaosWorld) -> None:
-        world.need(Mode())
-        self.result.checks[name] = check(world)
-        self._say(world, f"{name}: {self.result.checks[name]}")
+    def _check(self, name: str, check: Callable[[ChaosWorld], str]) -> None:
+        self.keeper.need(Mode())
+        self.result.checks[name] = check(self.keeper)
+        self.say(f"{name}: {self.result.checks[name]}")
 
-    def _say(self, world: ChaosWorld, what: str) -> None:
-        passed = time.monotonic() - self.began
-        self.tell(f"{passed // 60:3.0f}:{passed % 60:02.0f} {world.topic.produced:9,} rows  {what}")
+    def say(self, what: str) -> None:
+        super().say(f"{self.keeper.topic.produced:9,} rows  {what}")
 
 
 def _gc(url: str) -> int:

@@ -79,7 +79,7 @@ def zombie(world: ChaosWorld, fault: Fault) -> str:
     frozen = world.driver
     if frozen is None:
         raise NotReached("the driver has ended before it could be stopped")
-    frozen.session.freeze()
+    frozen.freeze()
     try:
         if not frozen.alive or frozen.failed:
             raise NotReached("the driver's query had ended before it was stopped")
@@ -89,10 +89,10 @@ def zombie(world: ChaosWorld, fault: Fault) -> str:
         world.start()
         world.advance(1)
         world.proxy.restore()
-        frozen.session.thaw()
+        frozen.thaw()
         return f"it ended with {_end_of(world, frozen)}"
     finally:
-        frozen.session.close()
+        frozen.close()
 
 
 def _go_on(world: ChaosWorld, mode: Mode) -> None:

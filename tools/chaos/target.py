@@ -6,15 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from integration.support.proxy import Proxy
+from integration.support.proxy import Predicate, Proxy
 from tools.chaos.topic import BUCKETS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from integration.support.servers.faults import Predicate
+    from tools.chaos.world import ChaosWorld
 
 SIDES = ("left", "right")
 """Every event counts on both, so they differ only where a reader sees a part of an epoch."""
@@ -110,24 +110,9 @@ class Target(ABC):
     def residue(self) -> list[str]:
         """What the connector has left in the store, but for its ledgers."""
 
-    def last_checks(self) -> Mapping[str, Callable[[Scene], str]]:
+    def last_checks(self) -> Mapping[str, Callable[[ChaosWorld], str]]:
         """What can only be done at the end, as it destroys data: what was seen, by name."""
         return {}
-
-
-class Scene(Protocol):
-    """What a last check may do."""
-
-    target: Target
-
-    def lead_to(self, url: str) -> None:
-        """Lead the queries to another server."""
-
-    def advance(self, epochs: int) -> None:
-        """Wait until both queries have committed so many epochs more."""
-
-    def must_fail(self, error: str) -> str:
-        """Wait until the driver has ended with this error; what it said."""
 
 
 Make = Callable[["Path | None"], Target]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from integration.support.proxy import Proxy
-from tools.chaos.drivers import Broken, ChaosSpark, DriverKeeper, Mode, NotReached
+from tools.chaos.drivers import Broken, ChaosSpark, DriverKeeper, Mode
 from tools.chaos.query import Query
 from tools.chaos.target import COUNTERS, QUERIES, ROWS, SIDES, Target
 from tools.chaos.topic import NAME, Ends, Topic
@@ -30,7 +30,6 @@ EVENTS = {
 """Each event once, and for the counters twice, once for each side."""
 
 TIMEOUT, PATIENT = 5, 90
-HUNGRY = 2.0
 
 
 class ChaosWorld(DriverKeeper):
@@ -68,36 +67,12 @@ class ChaosWorld(DriverKeeper):
             self.start()
             self.advance(1)
 
-    def until(self, event: Callable[[], bool], what: str, patience: float = 90.0) -> None:
-        """Wait for an event, while the topic is fed and the driver supervised."""
-        now = time.monotonic()
-        limit, fed = min(now + patience, self.deadline), now
-        while not event():
-            now = time.monotonic()
-            if now > limit:
-                raise NotReached(f"{what}: not within {patience:.0f} s")
-            if now - fed > HUNGRY:
-                self._feed()
-                fed = now
-            self.supervise()
-            time.sleep(0.01)
-
-    def _feed(self) -> None:
-        """Produce more if a query has nothing left to do."""
-        done = [sum(ends.values()) for ends in self.committed().values()]
-        if max(done) >= self.topic.produced:
-            self.topic.produce(self.burst)
-
-    def advance(self, epochs: int, patience: float = 180.0) -> None:
-        """Wait until both queries have committed so many epochs more."""
-        before = self.epochs()
-
-        def advanced() -> bool:
-            now = self.epochs()
-            return all(now[name] >= before[name] + epochs for name in QUERIES)
-
+    def feed(self) -> None:
         self.topic.produce(self.burst)
-        self.until(advanced, "both queries commit", patience)
+
+    def hungry(self) -> bool:
+        done = [sum(ends.values()) for ends in self.committed().values()]
+        return max(done) >= self.topic.produced
 
     def drain(self) -> None:
         """Wait until both queries have committed all that the topic holds."""
@@ -113,10 +88,6 @@ class ChaosWorld(DriverKeeper):
             time.sleep(0.2)
 
     # -- last checks
-
-    def lead_to(self, url: str) -> None:
-        """Lead the queries to another server."""
-        self.proxy.lead_to(url)
 
     def must_fail(self, error: str) -> str:
         """Wait until the driver has ended with this error; what it said."""

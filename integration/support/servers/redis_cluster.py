@@ -6,7 +6,7 @@ import socket
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from integration.support.proxy import Proxy
+from integration.support.proxy import Plan, Proxy
 from integration.support.servers.process import HOST, wait_until
 from integration.support.servers.redis import RedisProcess, connect
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from integration.support.servers.faults import Plan
     from typing_extensions import Self
 
 SLOTS = 16_384
@@ -110,22 +109,22 @@ class RedisCluster:
     def url(self) -> str:
         return "redis+cluster://" + ",".join(f"{HOST}:{node.port}" for node in self.nodes[:3])
 
-    def alive(self) -> list[Node]:
+    def living(self) -> list[Node]:
         return [node for node in self.nodes if node.alive]
 
     def heads(self) -> list[Node]:
         """The primaries that are alive."""
-        return [node for node in self.alive() if node.is_primary]
+        return [node for node in self.living() if node.is_primary]
 
     def owner(self, slot: int) -> Node:
         return next(node for node in self.heads() if slot in node.slots)
 
     def replicas_of(self, primary: Node) -> list[Node]:
         known = primary.id
-        return [node for node in self.alive() if node.me[3] == known]
+        return [node for node in self.living() if node.me[3] == known]
 
     def wait_until_whole(self, seconds: float = 30) -> None:
-        wait_until(lambda: all(map(is_whole, self.alive())), seconds, "the cluster is not whole")
+        wait_until(lambda: all(map(is_whole, self.living())), seconds, "the cluster is not whole")
 
     def move(self, slot: int, to: Node) -> None:
         """Move a slot with its keys, as `redis-cli --cluster reshard` does."""

@@ -39,7 +39,7 @@ REPLICATE = (
 Row = tuple[Any, ...]
 
 
-class Stores:
+class PipelineStores:
     """Redis, MySQL and its replica, Elasticsearch, and a proxy before each that clients know."""
 
     def __init__(self, stack: ExitStack, seed: int) -> None:
