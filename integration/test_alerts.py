@@ -7,12 +7,11 @@ from contextlib import ExitStack
 
 import pyarrow as pa
 import pytest
-from integration.support.alerts import NAMES, watched
 from integration.support.epochs import MySqlQuery
 from integration.support.proxy import Proxy
 from integration.support.servers.finder import or_skip
 from integration.support.servers.process import wait_until
-from integration.support.servers.prometheus import PrometheusProcess
+from integration.support.servers.prometheus import NAMES, PrometheusProcess, watched
 from pymysql.cursors import Cursor
 
 from sparkonce.errors import RowRefused

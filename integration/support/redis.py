@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -77,10 +78,15 @@ class Everywhere:
 
 def counts(cluster: RedisCluster, unique: str) -> Counter[int]:
     """How often each row took effect: a multiset."""
+    return _counts(Everywhere(cluster), f"{unique}:")
+
+
+def _counts(everywhere: Everywhere, begin: str) -> Counter[int]:
+    """By the number with which a key ends, perhaps behind a brace."""
     found = Counter[int]()
-    for client, key in Everywhere(cluster).keys(f"{unique}:".encode()):
+    for client, key in everywhere.keys(begin.encode()):
         if client.type(key) == b"hash":
-            found[int(key.rpartition(b":")[2].rpartition(b"}")[2])] = int(client.hget(key, "n"))
+            found[int(re.split(rb"[:}]", key)[-1])] = int(client.hget(key, "n"))
     return found
 
 
@@ -122,11 +128,7 @@ class World:
             self.everywhere.of(key)[0].restore(key, 0, value)
 
     def counts(self) -> Counter[int]:
-        found = Counter[int]()
-        for client, key in self.everywhere.keys(f"{self.name}-{{x}}".encode()):
-            if client.type(key) == b"hash":
-                found[int(key.rpartition(b"}")[2])] = int(client.hget(key, "n"))
-        return found
+        return _counts(self.everywhere, f"{self.name}-{{x}}")
 
     def letters(self) -> int:
         (box,) = self.query.sink.store.letterboxes()

@@ -1,17 +1,27 @@
-"""A Prometheus of a test's own, with rules."""
+"""A Prometheus of a test's own, with the alert rules of the docs, over the metrics of a store."""
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from integration.support.servers.finder import NoServerError, installing
 from integration.support.servers.process import HOST, ServerProcess
+from prometheus_client import CollectorRegistry, start_http_server
+
+from sparkonce.operate.arguments import admin_of
+from sparkonce.operate.watching import Ledgers
 
 NAMED = "Sparkonce"
+RULES = (Path(__file__).parents[3] / "docs" / "monitoring" / "alerts.yml").read_text()
+NAMES = frozenset(re.findall(r"alert: Sparkonce(\w+)", RULES))
 CONFIG = """
 global: {{scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}}
 rule_files: [rules.yml]
@@ -52,3 +62,28 @@ class PrometheusProcess(ServerProcess):
         where = f"http://{HOST}:{self.port}/api/v1/{what}"
         with urllib.request.urlopen(where, timeout=5) as answer:
             return json.load(answer)
+
+
+def at_once(rules: str) -> str:
+    """The same rules without their patience: seconds and minutes are waited for by nobody."""
+    rules = re.sub(r"for: \d+m", "for: 0s", rules)
+    return rules.replace("> 900", "> 1").replace("apply_seconds > 60", "apply_seconds > -1")
+
+
+@contextmanager
+def watched(url: str) -> Iterator[PrometheusProcess]:
+    """A Prometheus that asks each second for the metrics of the store at a URL.
+
+    Raises:
+        NoServerError: there is no Prometheus here.
+    """
+    registry = CollectorRegistry()
+    registry.register(Ledgers(admin_of(url, ("timeout=1",))))
+    server, thread = start_http_server(0, "127.0.0.1", registry)
+    try:
+        with PrometheusProcess(f"127.0.0.1:{server.server_port}", at_once(RULES)) as started:
+            yield started
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
