@@ -238,9 +238,7 @@ def large(given: Namespace) -> None:
 
 def driver(given: Namespace) -> None:
     with measured() as node:
-        rate = harness.driver_rate(query(node.url, "bench"), given.rows or 500_000, given.rounds)
-    head = ("", "rows for each second of CPU")
-    harness.show("What one driver can move", head, [("Elasticsearch", rate)])
+        harness.show_driver("Elasticsearch", query(node.url, "bench"), given)
 
 
 if __name__ == "__main__":

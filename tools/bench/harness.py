@@ -12,7 +12,6 @@ import statistics
 import subprocess
 import tempfile
 import time
-import venv
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,13 +20,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 from demo.java import java_home
+from integration.support.environments import Environment
 from integration.support.servers import spark as local_spark
 from integration.support.servers.cache import CACHE
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceReader,
-    InputPartition,
-)
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -183,20 +179,21 @@ def stage_and_commit(
     return staged, timed(lambda: query.commit(epoch, receipts))
 
 
-def driver_rate(query: DirectQuery, rows: int, rounds: int) -> float:
+def show_driver(store: str, query: DirectQuery, given: argparse.Namespace) -> None:
     """The rows of a commit for each second of the CPU time of the driver.
 
     A driver waits for its server most of the time. Its CPU time is what is left where the server
     answers at once, so it bounds what one driver can move, however many servers are behind it.
     """
     query.sink.check()
-    found = []
-    for epoch in range(rounds):
+    rows, found = given.rows or 500_000, []
+    for epoch in range(given.rounds):
         receipts = query.stage_batches(epoch, batches_of(range(rows)))
         began = time.process_time()
         query.commit(epoch, receipts)
         found.append(rows / (time.process_time() - began))
-    return statistics.median(found)
+    lines = [(store, statistics.median(found))]
+    show("What one driver can move", ("", "rows for each second of CPU"), lines)
 
 
 # -- large epochs
@@ -316,9 +313,7 @@ def jvm(jars: Sequence[Path], form: str, **given: object) -> list[float]:
     home = CACHE / "hadoop-spark"
     python = home / "bin" / "python"
     if not python.exists():
-        venv.create(home, with_pip=True)
-        install = [python, "-m", "pip", "install", "-q", OLD_SPARK, "setuptools"]
-        subprocess.run(install, check=True)
+        Environment(home).install(OLD_SPARK, "setuptools")
     task = {"jars": ",".join(map(str, jars)), "format": form, **given}
     said = subprocess.run(
         [python, OLD_PROGRAM, json.dumps(task)],

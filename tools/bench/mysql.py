@@ -275,10 +275,7 @@ def driver(given: Namespace) -> None:
     with MySqlProcess(private_binary("mysql"), "--local-infile=0") as server:
         fresh(server.url)
         own = {"url": server.url, "dbtable": TABLE, "key": "id"}
-        rate = harness.driver_rate(
-            MySqlQuery(harness.ARROW, **own), given.rows or 500_000, given.rounds
-        )
-    harness.show("What one driver can move", ("", "rows for each second of CPU"), [("MySQL", rate)])
+        harness.show_driver("MySQL", MySqlQuery(harness.ARROW, **own), given)
 
 
 if __name__ == "__main__":

@@ -317,8 +317,7 @@ def _by_xrange(url: str) -> int:
 def driver(given: Namespace) -> None:
     with RedisProcess() as server:
         query = DirectQuery(harness.ARROW, url=server.url, key="row:{id}")
-        rate = harness.driver_rate(query, given.rows or 500_000, given.rounds)
-    harness.show("What one driver can move", ("", "rows for each second of CPU"), [("Redis", rate)])
+        harness.show_driver("Redis", query, given)
 
 
 if __name__ == "__main__":

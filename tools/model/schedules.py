@@ -107,7 +107,7 @@ def stopped(scene: Scene, schedules: Sequence[Schedule]) -> Iterator[Stopped]:
     modules = {name: module(name, one, scene) for name, one in zip(names, schedules, strict=True)}
     each = "\n".join(f"{name} == INSTANCE {name}" for name in names)
     all_of_them = ", ".join(f"{name}!Lines" for name in names)
-    modules["schedules"] = _framed("schedules", "trace", f"{each}\nAll == <<{all_of_them}>>")
+    modules["schedules"] = tlc.module("schedules", "trace", f"{each}\nAll == <<{all_of_them}>>")
     instead = {"Schedules": "All", "Most": "Much", "IsDropped": "AtOnce"}
     cfg = tlc.config(scene.constants, "TraceSpec", instead)
     told = tlc.run(modules, "schedules", cfg, seconds=SECONDS, quick=True)
@@ -129,8 +129,4 @@ def module(name: str, schedule: Schedule, scene: Scene) -> str:
         for line in schedule.lines
     ]
     text = ",\n  ".join(map(tla, lines))
-    return _framed(name, "Integers", f"Lines == <<\n  {text}>>")
-
-
-def _framed(name: str, extends: str, text: str) -> str:
-    return f"---- MODULE {name} ----\nEXTENDS {extends}\n{text}\n====\n"
+    return tlc.module(name, "Integers", f"Lines == <<\n  {text}>>")

@@ -179,7 +179,7 @@ class Scope:
     def module(self, name: str, extends: str) -> str:
         """A module that says how often each kind of trouble may come."""
         most = tla({one: self.most.get(one, 0) for one in TROUBLES})
-        return f"---- MODULE {name} ----\nEXTENDS {extends}\nTroubles == {most}\n====\n"
+        return tlc.module(name, extends, f"Troubles == {most}")
 
     def config(self) -> str:
         """The configuration of TLC; drivers are exchangeable where no liveness is asked for."""

@@ -38,6 +38,11 @@ class Checked:
         return int(found[-1].replace(",", ""))
 
 
+def module(name: str, extends: str, text: str) -> str:
+    """The text of a module."""
+    return f"---- MODULE {name} ----\nEXTENDS {extends}\n{text}\n====\n"
+
+
 def config(constants: Mapping[str, Any], spec: str, instead: Mapping[str, str]) -> str:
     """A configuration of TLC.
 
