@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.ledgers import ledger_of
-from tests.scenarios import MemoryWorld
 
 from sparkonce.errors import BadRow, OptionError
 from sparkonce.exactly_once.bad_rows import (
@@ -140,10 +139,7 @@ def refused_by_tasks(run: Run, epoch: int, rows: int, bad: int) -> list[Receipt]
     return [first, replace(second, bad={"a key is null": (bad, "id=null")})]
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_too_many_that_tasks_refuse_stop_an_epoch_before_it_is_decided(whole: bool) -> None:
-    world = MemoryWorld(whole_epochs=whole)
-    query = Query(world)
+def test_too_many_that_tasks_refuse_stop_an_epoch_before_it_is_decided(query: Query) -> None:
     run = query.start()
     committer = run.committer()
     committer.policy = Policy(repeatable=False, max_bad_rows=TENTH)
@@ -156,9 +152,8 @@ def test_too_many_that_tasks_refuse_stop_an_epoch_before_it_is_decided(whole: bo
     assert committer.commit(run.driver(1), receipts).decision.epoch == 1
 
 
-def test_a_replay_counts_nothing_again() -> None:
-    world = MemoryWorld()
-    run = Query(world).start()
+def test_a_replay_counts_nothing_again(query: Query) -> None:
+    run = query.start()
     receipts = refused_by_tasks(run, 0, rows=10, bad=10)
     committer = run.committer()
     committer.policy = Policy(repeatable=False, max_bad_rows=TENTH)

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import pytest
 from tests.ledgers import with_fields
-from tests.scenarios import MemoryWorld
 
 from sparkonce.errors import (
     CheckpointBehindSink,
@@ -179,10 +178,9 @@ def offsets_of(epoch: int, partitions: int = 10_000) -> str:
     return f'v1\n{{"batchWatermarkMs":0}}\n{json.dumps({"topic": topic})}'
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_those_of_the_last_two_epochs_are_kept_and_the_ledger_carries_none(whole: bool) -> None:
-    world = MemoryWorld(whole_epochs=whole)
-    query, admin = Query(world), Admin(world.connect())
+def test_those_of_the_last_two_epochs_are_kept_and_the_ledger_carries_none(
+    query: Query, admin: Admin
+) -> None:
     for epoch in range(3):
         query.start().commit(epoch, [], offsets_of(epoch))
     kept = admin.offsets(query.ledger)
@@ -192,9 +190,9 @@ def test_those_of_the_last_two_epochs_are_kept_and_the_ledger_carries_none(whole
     assert len(query.ledger.to_record().body) < 2000
 
 
-def test_those_of_another_query_or_decision_are_not_taken_for_them() -> None:
-    world = MemoryWorld()
-    query, admin = Query(world), Admin(world.connect())
+def test_those_of_another_query_or_decision_are_not_taken_for_them(
+    query: Query, admin: Admin
+) -> None:
     for epoch in range(2):
         query.start().commit(epoch, [], offsets_of(epoch, 1))
     ledger = query.ledger
@@ -206,10 +204,8 @@ def test_those_of_another_query_or_decision_are_not_taken_for_them() -> None:
     assert admin.offsets(None) == {}
 
 
-def test_a_sink_that_is_forgotten_keeps_none() -> None:
-    world = MemoryWorld()
-    query, admin = Query(world), Admin(world.connect())
+def test_a_sink_that_is_forgotten_keeps_none(query: Query, admin: Admin) -> None:
     query.start().commit(0, [], offsets_of(0))
     assert [sink.name for sink in admin.sinks()] == [query.name]
     admin.forget(query.name)
-    assert world.memory.names() == [query.name]
+    assert query.world.memory.names() == [query.name]

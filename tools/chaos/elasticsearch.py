@@ -49,9 +49,7 @@ class ElasticsearchTarget(Target):
 
     def __init__(self, disk: Path | None) -> None:
         self._seen: dict[int, int] = {}
-        super().__init__(ElasticsearchProcess(private_tree()))
-        if disk:
-            self.server.data = disk / "data"
+        super().__init__(ElasticsearchProcess(private_tree()), disk)
 
     @property
     def version(self) -> str:

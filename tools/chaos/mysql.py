@@ -45,9 +45,7 @@ class MySqlTarget(Target):
     columns = ("part", "place", "amount", "cast(draw as string) as draw")
 
     def __init__(self, disk: Path | None) -> None:
-        super().__init__(MySqlProcess(private_binary(self.name), *DURABLE))
-        if disk:
-            self.server.data = disk / "data"
+        super().__init__(MySqlProcess(private_binary(self.name), *DURABLE), disk)
 
     @property
     def version(self) -> str:

@@ -65,8 +65,10 @@ class Target(ABC):
     columns: Sequence[str]
     moves, whole = False, True
 
-    def __init__(self, server: Any) -> None:
+    def __init__(self, server: Any, disk: Path | None = None) -> None:
         self.server = server
+        if disk:
+            server.data = disk / "data"
         server.start_seconds = LOADING
 
     @property
