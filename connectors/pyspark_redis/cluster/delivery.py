@@ -31,9 +31,8 @@ from pyspark_redis.write.delivery import FAULTS, RedisDelivery
 from pyspark_redis.write.detail import PlanDetail
 from sparkonce.codec import FORGET, reading
 from sparkonce.delivery import DecisionOver
-from sparkonce.errors import SinkBehindCheckpoint, StoreRefused, StoreUnreachable
+from sparkonce.errors import FailureKind, SinkBehindCheckpoint, StoreRefused, StoreUnreachable
 from sparkonce.exactly_once.bad_rows import MaxBadRows
-from sparkonce.failures import FailureKind
 from sparkonce.protocol import Manifest
 
 SHORT = 256 * 1024
