@@ -14,7 +14,7 @@ from sparkonce.tck.simulation.oracles import after, require, require_rows, with_
 from sparkonce.tck.subject import NewSubject, Subject
 from sparkonce.tck.suites.suite import Contract
 
-BODIES = ("", "{", "[]", '{"format":1}', '{"format":1,"manifest":7}', "\x1b[2J")
+BODIES = ("", "{", "[]", '{"format":1}', '{"format":1,"decision":{"manifest":7}}', "\x1b[2J")
 
 
 class DamagedRules(Contract):
