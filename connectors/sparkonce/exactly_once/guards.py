@@ -9,13 +9,7 @@ import enum
 from collections.abc import Iterable
 from dataclasses import replace
 
-from sparkonce.errors import (
-    CommitRefused,
-    StagedDataMissing,
-    StaleSkip,
-    StoreRefused,
-    UnsupportedQuery,
-)
+from sparkonce import errors
 from sparkonce.exactly_once import conflicts
 from sparkonce.exactly_once.driver import Driver, Offsets, Policy
 from sparkonce.exactly_once.ledger import Ledger, united
@@ -37,7 +31,7 @@ def require_messages(receipts: Iterable[Receipt | None]) -> list[Receipt]:
     """
     receipts = list(receipts)
     if any(receipt is None for receipt in receipts):
-        raise UnsupportedQuery(
+        raise errors.UnsupportedQuery(
             "Spark called commit without the messages of its tasks",
             why="a continuous trigger does that, and then no epoch can be told from its replay",
             todo="use trigger(processingTime=...) or trigger(availableNow=True)",
@@ -127,7 +121,7 @@ def require_skips_of(token: str | None, receipts: list[Receipt], epoch: int) -> 
     # A task reads the ledger before it skips: a failover may have taken that decision back since.
     for receipt in receipts:
         if receipt.skipped is not None and receipt.skipped != token:
-            raise StaleSkip(
+            raise errors.StaleSkip(
                 f"Partition {receipt.task.partition} of epoch {epoch} skipped its rows for a"
                 " decision that the ledger no longer holds",
                 why="its rows were not staged, so committing the epoch would lose them",
@@ -143,7 +137,7 @@ def require_not_doomed(ledger: Ledger, receipts: Iterable[Receipt]) -> None:
     """
     for receipt in receipts:
         if receipt.task.attempt in ledger.decision.doomed:
-            raise StagedDataMissing(
+            raise errors.StagedDataMissing(
                 f"What partition {receipt.task.partition} of epoch {receipt.task.epoch} staged"
                 " is being dropped",
                 why="the epoch was aborted, or `sparkonce gc` took its rows for leftovers",
@@ -188,7 +182,7 @@ def require_same_shape(shape: str, target: str, receipts: Iterable[Receipt]) -> 
         StoreRefused: it was altered; nothing is decided.
     """
     if any(receipt.rows and receipt.shape != shape for receipt in receipts):
-        raise StoreRefused(
+        raise errors.StoreRefused(
             f"The columns of {target} were altered while rows for it were staged",
             why="these were checked against the columns as they were",
             todo="restart the query, which checks them anew",
@@ -205,7 +199,7 @@ def _may_take_turns(driver: Driver) -> bool:
     return driver.named
 
 
-def _behind(ledger: Ledger, driver: Driver) -> CommitRefused:
+def _behind(ledger: Ledger, driver: Driver) -> errors.CommitRefused:
     return (conflicts.version_behind if driver.named else conflicts.checkpoint_behind)(
         ledger, driver
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 import click
@@ -29,13 +29,6 @@ FIRST = 10
 """Letters that are read before it is known how large they are."""
 
 
-class Moved(NamedTuple):
-    """How many letters were moved, and how many were in the directory already."""
-
-    new: int
-    known: int
-
-
 class LetterFolder:
     """A directory that the letters of one sink are moved into, while this command has its lock."""
 
@@ -47,8 +40,8 @@ class LetterFolder:
             self.sink = letter["sink"]
             self._known.add(_digest(letter))
 
-    def take(self, box: Letterbox, sink: str, most: int) -> Iterator[Moved]:
-        """Move letters here.
+    def take(self, box: Letterbox, sink: str, most: int) -> Iterator[tuple[int, int]]:
+        """Move letters here; gives, step by step, how many are new and how many were known.
 
         At `most` so many: others may come meanwhile.
 
@@ -72,7 +65,7 @@ class LetterFolder:
             self._known.update(letters)
             box.drop([one.id for one in found])
             most -= len(found)
-            yield Moved(len(new), len(found) - len(new))
+            yield len(new), len(found) - len(new)
             largest = max(len(one.row) for one in found)
             some = max(1, min(FILE_ROWS, BYTES_AT_ONCE // (largest + 1)))
 
@@ -262,8 +255,8 @@ def _move(box: Letterbox, counts: Counter[str], how: dict[str, Any]) -> None:
     total, moved, known = counts[sink], 0, 0
     _confirm(f"Move {total:,} letters of {box.name} into {how['move']}?", total, how)
     with _letter_folder(how["move"]) as folder:
-        for some in folder.take(box, sink, total) if sink else ():
-            moved, known = moved + some.new, known + some.known
+        for new, old in folder.take(box, sink, total) if sink else ():
+            moved, known = moved + new, known + old
             if not how["as_json"]:
                 say(f"{moved + known:,} of {total:,} letters", err=True)
     if how["as_json"]:
