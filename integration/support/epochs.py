@@ -66,7 +66,7 @@ class DirectQuery:
 
     @property
     def name(self) -> str:
-        return sink_name(self.sink.sink_id or self.query_id, self.sink.plan.target)
+        return sink_name(self.sink.options["sinkId"] or self.query_id, self.sink.plan.target)
 
     def restart(self, **options: str) -> None:
         """A new driver on the same checkpoint."""
@@ -92,7 +92,7 @@ class DirectQuery:
         return replace(self.sink, patience=Patience(3, first=0.01)).write(task, batches)
 
     def driver(self, epoch: int) -> Driver:
-        into = self.name, self.sink.plan.target, self.sink.checkpoint
+        into = self.name, self.sink.plan.target, self.sink.options["checkpointLocation"]
         return Driver(self.query_id, self.run_id, epoch, *into, follows=self.follows)
 
     def commit(self, epoch: int, receipts: list[Receipt]) -> Ledger:
