@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from integration.support.environments import make_certificate
 from integration.support.epochs import COUNTER, MySqlQuery
 from integration.support.mysql import Private, Table, client, queries_of
 from integration.support.proxy import Proxy
@@ -73,7 +72,6 @@ def test_view_is_refused(table: Table) -> None:
     table.run(f"CREATE VIEW {table}_v AS SELECT 1 AS id, 2 AS n")
     with pytest.raises(OptionError, match="is a view"):
         query(table.url, f"{table}_v").sink.check()
-    table.run(f"DROP VIEW {table}_v")
 
 
 def test_what_was_checked_is_looked_at_by_two_queries_before_each_epoch(
@@ -108,15 +106,12 @@ def test_operator_who_looks_makes_no_tables(mysql: Cursor, mysql_url: str, uniqu
     from sparkonce.store import for_url
 
     mysql.execute(f"CREATE DATABASE {unique}")
-    try:
-        connector = for_url("mysql://")
-        url = mysql_url.rpartition("/")[0] + f"/{unique}"
-        parsed = options.parse(connector.options, {"url": url}, complete=False)
-        assert connector.connect(parsed).names() == []
-        mysql.execute(f"SHOW TABLES FROM {unique}")
-        assert mysql.fetchall() == ()
-    finally:
-        mysql.execute(f"DROP DATABASE {unique}")
+    connector = for_url("mysql://")
+    url = mysql_url.rpartition("/")[0] + f"/{unique}"
+    parsed = options.parse(connector.options, {"url": url}, complete=False)
+    assert connector.connect(parsed).names() == []
+    mysql.execute(f"SHOW TABLES FROM {unique}")
+    assert mysql.fetchall() == ()
 
 
 MODES = {
@@ -155,34 +150,29 @@ def test_documented_rights_suffice_and_each_that_is_needed_is_asked_for(
         f"{user}_db",
         table.url.replace("root@", f"{user}:pw@").replace(home, f"{user}_db"),
     )
-    try:
-        table.run(f"CREATE TABLE {database}.{table} (id BIGINT PRIMARY KEY, n BIGINT)")
-        owner = query(table.url.replace(home, database), table)
-        owner.sink.check()  # makes the connector's own tables
-        grant = grants(database, table)
-        for statement in grant[1:3]:
-            table.run(statement.replace("'app'@'%'", user))
-        table.run(f"GRANT SELECT ON {database}.{table} TO {user}")
-        with pytest.raises(
-            StoreRefused, match=r"lacks a right: (INSERT|UPDATE|DELETE) command denied"
-        ):
-            query(url, table, **MODES[mode]).sink.check()
-        table.run(grant[0].replace("'app'@'%'", user))
-        rows = query(url, table, **MODES[mode], chunkRows="3")
-        if mode == "delete":
-            with pytest.raises(StoreRefused, match=r"Access denied.*grant it as docs"):
-                rows.sink.check()
-            table.run(grant[3].replace("'app'@'%'", user))
-            rows.sink.store.session.pool.close_idle()  # such rights are read when one connects
-        rows.sink.check()
-        rows.run(0, [{"id": i, "n": i} for i in range(10)])
-        rows.run(1, [{"id": i, "n": i} for i in range(10, 20)])
-        abandoned = rows.stage(2, [{"id": 30, "n": None}])
-        driver = rows.driver(2)
-        rows.committer().abort(driver, abandoned)
-        assert rows.sink.store.staged(rows.name) == []
-    finally:
-        table.run(f"DROP DATABASE {database}", f"DROP USER {user}")
+    table.run(f"CREATE TABLE {database}.{table} (id BIGINT PRIMARY KEY, n BIGINT)")
+    owner = query(table.url.replace(home, database), table)
+    owner.sink.check()  # makes the connector's own tables
+    grant = grants(database, table)
+    for statement in grant[1:3]:
+        table.run(statement.replace("'app'@'%'", user))
+    table.run(f"GRANT SELECT ON {database}.{table} TO {user}")
+    with pytest.raises(StoreRefused, match=r"lacks a right: (INSERT|UPDATE|DELETE) command denied"):
+        query(url, table, **MODES[mode]).sink.check()
+    table.run(grant[0].replace("'app'@'%'", user))
+    rows = query(url, table, **MODES[mode], chunkRows="3")
+    if mode == "delete":
+        with pytest.raises(StoreRefused, match=r"Access denied.*grant it as docs"):
+            rows.sink.check()
+        table.run(grant[3].replace("'app'@'%'", user))
+        rows.sink.store.session.pool.close_idle()  # such rights are read when one connects
+    rows.sink.check()
+    rows.run(0, [{"id": i, "n": i} for i in range(10)])
+    rows.run(1, [{"id": i, "n": i} for i in range(10, 20)])
+    abandoned = rows.stage(2, [{"id": 30, "n": None}])
+    driver = rows.driver(2)
+    rows.committer().abort(driver, abandoned)
+    assert rows.sink.store.staged(rows.name) == []
 
 
 def test_wrong_password_is_refused_and_not_shown(mysql: Cursor, mysql_url: str, user: str) -> None:
@@ -192,7 +182,6 @@ def test_wrong_password_is_refused_and_not_shown(mysql: Cursor, mysql_url: str, 
     with pytest.raises(StoreRefused, match="check options user, password") as refused:
         query(url, "t", **given).sink.check()
     assert "not-this-one" not in str(refused.value)
-    mysql.execute(f"DROP USER {user}")
 
 
 def test_password_comes_from_a_file_and_may_change(
@@ -214,15 +203,6 @@ def test_password_comes_from_a_file_and_may_change(
         file.write_text("second\n")
         rows.sink.store.session.pool.close_idle()
         rows.run(1, [{"id": 2, "n": 1}])
-
-
-def make_certificate(home: Path, name: str) -> None:
-    options = "-x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1"
-    subject = ["-addext", "subjectAltName=IP:127.0.0.1"]
-    files = ["-keyout", home / f"{name}.key", "-out", home / f"{name}.crt"]
-    subprocess.run(
-        ["openssl", "req", *options.split(), *subject, *files], check=True, capture_output=True
-    )
 
 
 def test_server_is_verified_and_the_client_shows_its_certificate(
@@ -276,13 +256,11 @@ PAGE = (Path(__file__).parents[2] / "docs" / "permissions.md").read_text()
 
 
 @pytest.fixture
-def database(mysql: Cursor, unique: str) -> Iterator[str]:
+def database(mysql: Cursor, unique: str) -> str:
     mysql.execute(f"CREATE DATABASE {unique}")
     mysql.execute(f"CREATE TABLE {unique}.orders (id BIGINT PRIMARY KEY, n TINYINT)")
     mysql.execute(f"CREATE USER {unique} IDENTIFIED BY 'pw'")
-    yield unique
-    mysql.execute(f"DROP USER {unique}")
-    mysql.execute(f"DROP DATABASE {unique}")
+    return unique
 
 
 def test_an_operator_needs_no_more(mysql: Cursor, mysql_url: str, database: str) -> None:

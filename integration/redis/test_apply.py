@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from integration.support.epochs import COUNTER, DirectQuery
-from integration.support.marks import slow_cases
 from integration.support.redis import Keys
 from redis import Redis
 
@@ -18,7 +17,6 @@ from sparkonce.operate.admin import Admin
 from sparkonce.protocol import Follows
 
 pytestmark = pytest.mark.variants
-SMALL, LARGE = {"chunkRows": "100"}, {"chunkRows": "10000"}
 SUMS = pa.schema([("id", pa.int64()), ("a", pa.int64()), ("b", pa.float64())])
 LARGEST = 1.7976931348623157e308
 
@@ -92,17 +90,6 @@ def test_delete_removes_hashes_and_nothing_else(keys: Keys, client: Redis) -> No
     assert client.keys(f"{keys}:*") == [f"{keys}:2"]
 
 
-def test_expiry_is_set_with_the_value(
-    hashes: DirectQuery, counters: DirectQuery, keys: Keys
-) -> None:
-    hashes.options["ttl"] = "100s"
-    hashes.run(0, [{"id": 1, "name": "a", "x": 1.0}])
-    assert 90_000 < keys.client.pttl(f"{keys}:1") <= 100_000
-    counters.options["ttl"] = "50s"
-    counters.run(0, ones(range(5, 6)))
-    assert 40_000 < keys.client.pttl(f"{keys}:5") <= 50_000
-
-
 def test_values_of_a_column_key_never_collide(keys: Keys) -> None:
     schema = pa.schema([("p", pa.string()), ("q", pa.string()), ("r", pa.string())])
     rows = [{"p": keys, "q": q, "r": r} for q, r in (("a:b", "c"), ("a", "b:c"), ("a%3Ab", "c"))]
@@ -141,31 +128,6 @@ def test_null_key_and_infinite_increment_are_refused_before_the_decision(
     assert keys.client.keys(f"{keys}:*") == []
 
 
-@pytest.mark.parametrize("chunk", [SMALL, LARGE], ids=["small chunks", "large chunks"])
-@pytest.mark.parametrize("rows", [300, *slow_cases(20_000)])
-def test_refused_row_stops_its_epoch_which_goes_on_there_and_doubles_nothing(
-    counters: DirectQuery, client: Redis, unique: str, rows: int, chunk: dict[str, str]
-) -> None:
-    counters.options.update(chunk)
-    client.set(f"{unique}:217", "a string, not a hash")
-    receipts = counters.stage(0, ones(range(rows // 2)), ones(range(rows // 2, rows)))
-    with pytest.raises(RowRefused, match=rf"'{unique}:217' in epoch 0: WRONGTYPE") as refused:
-        counters.commit(0, receipts)
-    assert "rename or delete that key" in str(refused.value)
-    assert client.hgetall(f"{unique}:216") == {"a": "1", "b": "0.5"}
-    assert not client.exists(f"{unique}:218")
-
-    counters.restart()
-    replayed = counters.stage(0, ones(range(5)))
-    with pytest.raises(RowRefused):
-        counters.commit(0, replayed)
-    client.delete(f"{unique}:217")
-    counters.commit(0, replayed)
-    values = [client.hgetall(f"{unique}:{i}") for i in range(rows)]
-    assert values == [{"a": "1", "b": "0.5"}] * rows
-    assert counters.sink.store.staged(counters.name) == []
-
-
 def test_recover_counts_the_rows_that_it_applies_alone(
     counters: DirectQuery, client: Redis, unique: str
 ) -> None:
@@ -178,26 +140,6 @@ def test_recover_counts_the_rows_that_it_applies_alone(
     admin, told = Admin(counters.sink.store), list[int]()
     admin.recover(admin.sink(counters.name), told.append)
     assert told == [100]  # of three chunks, of which two were applied before
-
-
-def test_row_refused_in_its_second_column_changes_nothing_in_the_first(
-    counters: DirectQuery, client: Redis, unique: str
-) -> None:
-    client.hset(f"{unique}:1", mapping={"b": "no number"})
-    with pytest.raises(RowRefused, match="not a float"):
-        counters.run(0, ones(range(3)))
-    assert client.hgetall(f"{unique}:1") == {"b": "no number"}
-    client.hdel(f"{unique}:1", "b")
-    counters.restart()
-    counters.run(0)
-    assert [client.hgetall(f"{unique}:{i}") for i in range(3)] == [{"a": "1", "b": "0.5"}] * 3
-
-
-def test_counter_overflow_is_refused_and_says_so(counters: DirectQuery, keys: Keys) -> None:
-    counters.run(0, [{"id": 1, "a": 2**63 - 1, "b": None}])
-    with pytest.raises(RowRefused, match="64-bit range"):
-        counters.run(1, ones(range(1, 2)))
-    assert keys.client.hget(f"{keys}:1", "a") == str(2**63 - 1)
 
 
 @pytest.mark.parametrize("added", [1e308, -1e308, 1.7976931348623157e308])

@@ -11,7 +11,7 @@ import urllib.request
 
 import pytest
 from click.testing import CliRunner, Result
-from integration.support.epochs import COUNTER, DirectQuery
+from integration.support.epochs import COUNTER, DirectQuery, ones
 from integration.support.redis import Private
 from integration.support.servers.redis import RedisProcess
 from redis import Redis
@@ -33,10 +33,6 @@ def query(server: RedisProcess) -> DirectQuery:
 
 def sparkonce(*arguments: str, answer: str | None = None) -> Result:
     return CliRunner().invoke(main, list(arguments), input=answer, catch_exceptions=False)
-
-
-def ones(ids: range) -> list[dict[str, int]]:
-    return [{"id": i, "n": 1} for i in ids]
 
 
 def test_status_shows_query_epoch_rows_and_what_is_staged(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from integration.support.epochs import COUNTER, REDIS, DirectQuery, one
+from integration.support.epochs import COUNTER, REDIS, DirectQuery, one, ones
 from integration.support.marks import slow_cases
 from integration.support.redis import BAD, IDS, Everywhere, Keys, World, counts, dies_of
 from integration.support.servers.redis import connect
@@ -161,12 +161,12 @@ def test_each_row_counts_once_whichever_answer_is_lost(
         for bad in ids[7::50]:
             client, key = everywhere.of(f"{unique}:{bad}")
             client.set(key, "mine")
-        receipts = query.stage(epoch, [one(at) for at in ids[:60]], [one(at) for at in ids[60:]])
+        receipts = query.stage(epoch, ones(ids[:60]), ones(ids[60:]))
         with monkeypatch.context() as dying:
             dying.setattr(RedisSession, "run_on", dies)
             undisturbed = not dies_of(lambda: query.commit(epoch, receipts))  # noqa: B023
         query.restart()
-        query.run(epoch, [one(at) for at in ids[:60]], [one(at) for at in ids[60:]])
+        query.run(epoch, ones(ids[:60]), ones(ids[60:]))
         assert Counter(int(letter.key[7:-1]) for letter in box(query)) == Counter(
             1000 * at + bad for at in range(epoch + 1) for bad in (7, 57)
         )
@@ -188,7 +188,7 @@ def test_too_many_bad_rows_stop_and_none_is_lost(
     aside = {"onBadRow": "deadLetter", "deadLetter": unique, "maxBadRows": "25"}
     query = counting(chunkRows="30", key=f"{unique}:{tag}{{id}}", **aside)
     with pytest.raises(RowRefused, match="maxBadRows=25 lets 25 go"):
-        query.run(0, [one(at) for at in range(100)])
+        query.run(0, ones(range(100)))
     assert len(box(query)) <= 25
     query.restart(maxBadRows="100%")
     query.run(0, [])
@@ -226,7 +226,7 @@ def test_slots_that_move_between_chunks_take_their_progress_with_them(
     for epoch in range(2):
         moves = [1, 2, 3]
         ids = [at if at % 10 else 5 for at in range(100)]
-        failures = query.run_until_done(epoch, [one(at) for at in ids])
+        failures = query.run_until_done(epoch, ones(ids))
         assert all(isinstance(error, StoreUnreachable) for error in failures)
     expected = Counter(at if at % 10 else 5 for at in range(100))
     assert counts(cluster, unique) == expected + expected
@@ -286,7 +286,7 @@ def test_keys_of_lanes_are_not_for_rows(
     with pytest.raises(SparkonceError, match="one of sparkonce's own"):
         query.run(0, [one(1)])
     query = counting(keyPrefix=f"{unique}-p")
-    query.run(0, [one(at) for at in range(9)])
+    query.run(0, ones(range(9)))
     query.stage(1, [one(1)])
     found = {key for _, key in Everywhere(cluster).keys(b"") if f"{unique}-p".encode() in key}
     assert len(found) > 9
@@ -295,7 +295,7 @@ def test_keys_of_lanes_are_not_for_rows(
 
 def test_a_batch_goes_on_over_a_loss_as_its_error_says(cluster: RedisCluster, unique: str) -> None:
     """One of `foreachBatch`, or with a version; a stream does in test_cluster_failover.py."""
-    world, rows = World(cluster, unique), [one(at) for at in IDS]
+    world, rows = World(cluster, unique), ones(IDS)
     world.query.follows = Follows.GROWS
     empty = world.dump("rows")
     world.query.run(0, rows)

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from integration.support.epochs import COUNTER, DirectQuery, one
+from integration.support.epochs import COUNTER, DirectQuery, one, ones
 from integration.support.redis import Everywhere, counts, dies, dies_of
 from integration.support.servers.redis_cluster import RedisCluster
 from redis.crc import key_slot
@@ -21,7 +21,7 @@ from sparkonce.protocol import Record
 
 pytestmark = pytest.mark.slow
 IDS = range(50)
-ROWS = [one(at) for at in IDS]
+ROWS = ones(IDS)
 run_on, end_all = RedisSession.run_on, ClusterDelivery._end_all
 Named = Callable[[str], DirectQuery]
 

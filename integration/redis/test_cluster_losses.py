@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import redis
-from integration.support.epochs import COUNTER, DirectQuery, one
+from integration.support.epochs import COUNTER, DirectQuery, ones
 from integration.support.redis import BAD, IDS, Dump, World, counts, dies, dies_of
 from integration.support.servers.redis_cluster import RedisCluster
 
@@ -36,7 +36,7 @@ run_on = RedisSession.run_on
 def test_what_a_node_loses_is_written_again_or_told(
     cluster: RedisCluster, unique: str, monkeypatch: pytest.MonkeyPatch, place: str, dies: bool
 ) -> None:
-    rows = [one(at) for at in IDS]
+    rows = ones(IDS)
     told = again = 0
     for number in count(1):
         world, numbers, states = World(cluster, f"{unique}-{number}"), count(1), list[Dump]()
@@ -76,7 +76,7 @@ def test_letters_stay_letters_where_a_node_goes_back_to_a_chunk_that_has_some(
     cluster: RedisCluster, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The row of a letter could be stored now, and one that was stored is refused."""
-    world, rows, states = World(cluster, unique), [one(at) for at in IDS], list[Dump]()
+    world, rows, states = World(cluster, unique), ones(IDS), list[Dump]()
     world.query.run(0, rows)
     receipts = world.query.stage(1, rows)
     applied = ClusterDelivery.apply_chunk
@@ -105,7 +105,7 @@ def test_letters_stay_letters_where_a_node_goes_back_to_a_chunk_that_has_some(
 def test_a_ledger_that_goes_back_to_a_decision_before_the_last_says_so(
     cluster: RedisCluster, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world, rows, states = World(cluster, unique), [one(at) for at in IDS], list[Dump]()
+    world, rows, states = World(cluster, unique), ones(IDS), list[Dump]()
     world.query.run(0, rows)
     applied = ClusterDelivery.apply
 
@@ -134,7 +134,7 @@ def test_what_a_lost_decision_wrote_is_seen_wherever_clocks_stand(
     cluster: RedisCluster, unique: str
 ) -> None:
     """Its fence was drawn by a node whose clock is an hour ahead."""
-    world, rows = World(cluster, unique), [one(at) for at in IDS]
+    world, rows = World(cluster, unique), ones(IDS)
     empty = world.dump("ledger")
     world.query.run(0, rows)
     world.restore("ledger", empty)
@@ -157,7 +157,7 @@ def test_what_a_lost_decision_wrote_is_seen_wherever_clocks_stand(
 def test_a_decision_of_a_single_server_is_not_applied_in_a_cluster(
     cluster: RedisCluster, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world, rows = World(cluster, unique), [one(at) for at in IDS]
+    world, rows = World(cluster, unique), ones(IDS)
     with monkeypatch.context() as dying:
         dying.setattr(ClusterDelivery, "apply", dies)
         dies_of(lambda: world.query.run(0, rows))
@@ -173,7 +173,7 @@ def test_a_decision_of_a_single_server_is_not_applied_in_a_cluster(
     assert world.counts() == Counter()
 
 
-ROWS = [one(at) for at in IDS]
+ROWS = ones(IDS)
 apply_chunk = ClusterDelivery.apply_chunk
 Patch = pytest.MonkeyPatch
 

@@ -8,11 +8,10 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
 import pytest
 import redis
-from integration.support.epochs import COUNTER, DirectQuery, one
+from integration.support.epochs import COUNTER, DirectQuery, ones
 from integration.support.redis import Private, counts, dies
 from integration.support.servers.finder import or_skip
 from integration.support.servers.process import HOST, wait_until
@@ -28,10 +27,6 @@ from sparkonce.errors import SinkBehindCheckpoint, StoreRefused, StoreUnreachabl
 def query(url: str, **options: str) -> DirectQuery:
     given = {"url": url, "key": "t:{id}", "writeMode": "increment", "timeout": "4", **options}
     return DirectQuery(COUNTER, **given)
-
-
-def ones(*ids: int) -> list[dict[str, Any]]:
-    return [{"id": one, "n": 1} for one in ids]
 
 
 def counts_at(server: RedisProcess) -> Counter[int]:
@@ -80,15 +75,15 @@ def test_what_a_replica_has_goes_on_there_under_the_same_url(
     url = f"redis+sentinel://{nowhere},127.0.0.1:{sentinel.port}/{SERVICE}/0"
     counting = query(url, waitReplicas="1", maxRetries="8")
     counting.sink.check()
-    counting.run(0, ones(1, 2))
-    receipts = counting.stage(1, ones(2, 3))
+    counting.run(0, ones([1, 2]))
+    receipts = counting.stage(1, ones([2, 3]))
     primary.kill()
     wait_until(lambda: is_primary(replica), 30, "no failover")
     with Redis(port=sentinel.port, decode_responses=True) as client:
         told = (HOST, replica.port)
         wait_until(lambda: client.sentinel_get_master_addr_by_name(SERVICE) == told, 30, "untold")
     counting.restart(waitReplicas="0")  # it is alone now
-    assert not counting.run_until_done(1, ones(2, 3))
+    assert not counting.run_until_done(1, ones([2, 3]))
     assert counts_at(replica) == Counter([1, 2, 2, 3])
     assert receipts[0].rows == (2,)
     with Redis(port=sentinel.port) as client:
@@ -110,14 +105,14 @@ def test_an_epoch_waits_until_replicas_have_it(
 ) -> None:
     counting = query(primary.url, waitReplicas="1", timeout="1", maxRetries="1")
     monkeypatch.setattr(counting.sink.store, "small_cost", small)
-    counting.run(0, ones(1))
+    counting.run(0, ones([1]))
     replica.pause()
     with pytest.raises(StoreUnreachable, match="0 of 1 replicas have it"):
-        counting.run(1, ones(1, 2))
+        counting.run(1, ones([1, 2]))
     replica.resume()
     counting.restart(maxRetries="8")
     monkeypatch.setattr(counting.sink.store, "small_cost", small)
-    assert not counting.run_until_done(1, ones(1, 2))
+    assert not counting.run_until_done(1, ones([1, 2]))
     assert counts_at(primary) == Counter([1, 1, 2])
     wait_until(lambda: counts_at(replica) == counts_at(primary), 10, "the replica lacks rows")
 
@@ -127,15 +122,15 @@ def test_a_failover_that_takes_an_acknowledged_epoch_back_stops_the_query(
 ) -> None:
     """It was not asked to wait."""
     counting = query(primary.url)
-    counting.run(0, ones(1))
+    counting.run(0, ones([1]))
     wait_until(lambda: counts_at(replica) == Counter([1]), 10, "the replica lacks rows")
     with connect(replica.url) as client:
         client.replicaof("NO", "ONE")
-    counting.run(1, ones(1, 2))
+    counting.run(1, ones([1, 2]))
     primary.kill()
     counting.restart(url=replica.url)
     with pytest.raises(SinkBehindCheckpoint):
-        counting.run(2, ones(3))
+        counting.run(2, ones([3]))
     assert counts_at(replica) == Counter([1])
 
 
@@ -146,20 +141,20 @@ def test_an_epoch_waits_for_the_disk(private_redis: Private) -> None:
     counting = query(server.url, waitAof="0")
     if not able:
         with pytest.raises(StoreRefused, match="WAITAOF"):
-            counting.run(0, ones(1))
+            counting.run(0, ones([1]))
         return
-    counting.run(0, ones(1))
+    counting.run(0, ones([1]))
     server.kill()
     server.start()
     assert counts_at(server) == Counter([1])
-    assert counting.run(1, ones(2)).decision.epoch == 1
+    assert counting.run(1, ones([2])).decision.epoch == 1
 
 
 def test_a_server_without_an_append_only_file_has_no_disk_to_wait_for(
     private_redis: Private,
 ) -> None:
     with pytest.raises(StoreRefused, match="WAITAOF"):
-        query(private_redis().url, waitAof="0").run(0, ones(1))
+        query(private_redis().url, waitAof="0").run(0, ones([1]))
 
 
 IDS = range(200)
@@ -217,11 +212,11 @@ def require_told_until_it_may_go_on(counting: DirectQuery, told: str) -> None:
     for _ in range(2):
         counting.restart()
         with pytest.raises(SinkBehindCheckpoint, match=told):
-            counting.run(2, [one(at) for at in IDS])
+            counting.run(2, ones(IDS))
     counting.restart(onLostCommit="continue@2")
-    counting.run(2, [one(at) for at in IDS])
+    counting.run(2, ones(IDS))
     counting.restart()
-    counting.run(3, [one(at) for at in IDS])
+    counting.run(3, ones(IDS))
 
 
 @pytest.mark.variants
@@ -230,7 +225,7 @@ def test_an_epoch_goes_on_where_a_replica_takes_over(
 ) -> None:
     """First another primary dies between two chunks, then that of the ledger."""
     counting, applied = clustered(replicated, waitReplicas="1"), ClusterDelivery.apply_chunk
-    counting.run(0, [one(at) for at in IDS])
+    counting.run(0, ones(IDS))
     victims = list(owners(replicated))
 
     def beside_a_death(delivery: ClusterDelivery, ordinal: int) -> bool:
@@ -242,7 +237,7 @@ def test_an_epoch_goes_on_where_a_replica_takes_over(
     for epoch in (1, 2):
         counting.restart(waitReplicas="0")
         wait_until(lambda: all_in_step(replicated), 20, "a replica lags behind")
-        rows, whole = [one(at) for at in IDS], partial(recover, replicated)
+        rows, whole = ones(IDS), partial(recover, replicated)
         failures = counting.run_until_done(epoch, rows, between=whole)
         assert all(isinstance(error, StoreUnreachable) for error in failures)
     assert counts(replicated, "c") == Counter(dict.fromkeys(IDS, 3))
@@ -253,7 +248,7 @@ def test_what_a_node_loses_of_an_epoch_is_applied_again(
     replicated: RedisCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counting, applied = clustered(replicated), ClusterDelivery.apply_chunk
-    counting.run(0, [one(at) for at in IDS])
+    counting.run(0, ones(IDS))
     wait_until(lambda: all_in_step(replicated), 20, "a replica lags behind")
     _, victim = owners(replicated)
     due = [1]
@@ -266,18 +261,18 @@ def test_what_a_node_loses_of_an_epoch_is_applied_again(
         return applied(delivery, ordinal)
 
     monkeypatch.setattr(ClusterDelivery, "apply_chunk", lost)
-    counting.run_until_done(1, [one(at) for at in IDS], between=partial(recover, replicated))
+    counting.run_until_done(1, ones(IDS), between=partial(recover, replicated))
     assert counts(replicated, "c") == Counter(dict.fromkeys(IDS, 2))
 
 
 @pytest.mark.variants
 def test_a_node_that_lost_acknowledged_rows_stops_the_query(replicated: RedisCluster) -> None:
     counting = clustered(replicated)
-    counting.run(0, [one(at) for at in IDS])
+    counting.run(0, ones(IDS))
     wait_until(lambda: all_in_step(replicated), 20, "a replica lags behind")
     _, victim = owners(replicated)
     with lossy(replicated, victim):
-        counting.run(1, [one(at) for at in IDS])
+        counting.run(1, ones(IDS))
     require_told_until_it_may_go_on(counting, "lacks rows of sink")
     assert set(counts(replicated, "c").values()) == {3, 4}
 
@@ -287,15 +282,15 @@ def test_a_decided_epoch_goes_on_over_a_loss_once_it_may(
     replicated: RedisCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counting = clustered(replicated)
-    counting.run(0, [one(at) for at in IDS])
+    counting.run(0, ones(IDS))
     wait_until(lambda: all_in_step(replicated), 20, "a replica lags behind")
     _, victim = owners(replicated)
     with lossy(replicated, victim):
-        counting.run(1, [one(at) for at in IDS])
+        counting.run(1, ones(IDS))
         with monkeypatch.context() as dying:
             dying.setattr(ClusterDelivery, "_end_all", dies)
             with pytest.raises(KeyboardInterrupt):
-                counting.run(2, [one(at) for at in IDS])
+                counting.run(2, ones(IDS))
     require_told_until_it_may_go_on(counting, "onLostCommit=continue@2")
     assert set(counts(replicated, "c").values()) == {3, 4}
 
@@ -306,19 +301,19 @@ def test_a_ledger_that_lost_a_decision_stops_the_query(
 ) -> None:
     """Its rows are on other nodes: written again, they would count twice."""
     counting, done = clustered(replicated), ClusterDelivery._end_all
-    counting.run(0, [one(at) for at in IDS])
+    counting.run(0, ones(IDS))
     wait_until(lambda: all_in_step(replicated), 20, "a replica lags behind")
     ledger, _ = owners(replicated)
 
     with lossy(replicated, ledger):
         monkeypatch.setattr(ClusterDelivery, "_end_all", dies)
         with pytest.raises(KeyboardInterrupt):
-            counting.run(1, [one(at) for at in IDS])
+            counting.run(1, ones(IDS))
         monkeypatch.setattr(ClusterDelivery, "_end_all", done)
     for _ in range(2):
         counting.restart()
         with pytest.raises(SinkBehindCheckpoint, match="its ledger does not know"):
-            counting.run(1, [one(at) for at in IDS])
+            counting.run(1, ones(IDS))
     counting.restart(onLostCommit="continue@1")
-    counting.run(1, [one(at) for at in IDS])
+    counting.run(1, ones(IDS))
     assert set(counts(replicated, "c").values()) == {2, 3}

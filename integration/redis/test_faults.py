@@ -20,7 +20,6 @@ from sparkonce.errors import (
     SparkonceError,
     StoreRefused,
     StoreUnreachable,
-    StoreUnsafe,
 )
 from sparkonce.operate.cli import main
 from sparkonce.protocol import Receipt
@@ -69,15 +68,6 @@ def test_unreachable_server_is_named_with_what_to_do(unique: str) -> None:
     query = counting("redis://127.0.0.1:1/0", unique)
     with pytest.raises(StoreUnreachable, match="check option url and the server"):
         query.sink.check()
-
-
-@pytest.mark.parametrize("policy", ["allkeys-lru", "allkeys-lfu", "allkeys-random"])
-def test_policy_that_may_evict_the_ledger_is_refused(
-    private_redis: Private, unique: str, policy: str
-) -> None:
-    server = private_redis(f"maxmemory-policy {policy}", "maxmemory 50mb")
-    with pytest.raises(StoreUnsafe, match=f"maxmemory-policy is {policy}"):
-        counting(server.url, unique).sink.check()
 
 
 def test_wrong_password_is_refused_and_not_shown(private_redis: Private, unique: str) -> None:

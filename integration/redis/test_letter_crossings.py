@@ -162,21 +162,6 @@ def test_rows_that_do_nothing_are_not_taken_for_stored_ones(
     assert [client.hget(f"{unique}:{at}", "v") for at in range(40)] == ["a"] * 40
 
 
-def test_a_target_that_refuses_all_rows_of_a_large_epoch_gets_them_once_it_is_mended(
-    lettered: Make, client: Redis, unique: str
-) -> None:
-    everything = [f"{unique}:{at}" for at in range(300)]
-    client.mset(dict.fromkeys(everything, "mine"))
-    query = lettered()
-    with pytest.raises(RowRefused, match="maxBadRows=10% lets 30"):
-        query.run(0, [row(at) for at in range(300)])
-    client.delete(*everything)
-    query.restart()
-    query.run(0, [])
-    assert letters(query) == []
-    assert all(client.hget(key, "v") == "a" for key in everything)
-
-
 def test_rows_of_tasks_count_before_the_server_refuses_more(lettered: Make, keys: Keys) -> None:
     keys.client.mset({f"{keys}:{at}": "mine" for at in range(8)})
     query = lettered(maxBadRows="10", chunkRows="20", opColumn="op")

@@ -20,8 +20,6 @@ from pyspark_redis.journal.dead_letters import LetterBox
 from pyspark_redis.server.session import RedisSession
 from pyspark_redis.write.delivery import Delivery
 from sparkonce.errors import (
-    BadRow,
-    OptionError,
     RowRefused,
     StoreLostData,
     StoreRefused,
@@ -117,16 +115,6 @@ def test_rows_of_which_none_is_stored_are_tried_again_once_the_target_is_mended(
     query.run(2, [])
     assert ids(query) == Counter(range(10))
     assert counts(client, unique, 40) == dict.fromkeys(range(10, 20), "1")
-
-
-def test_too_many_bad_rows_of_tasks_are_refused_before_the_decision(
-    counters: Make, keys: Keys
-) -> None:
-    query = counters(maxBadRows="3")
-    with pytest.raises(BadRow, match="maxBadRows=3 lets 3 go"):
-        query.run(0, [row(at, NAN if at < 4 else 0.5) for at in range(50)])
-    assert counts(keys.client, keys, 50) == {}
-    assert query.sink.store.letterboxes()[0].read(None, 9) == []
 
 
 @pytest.mark.parametrize("arrives", [True, False], ids=["reply lost", "request lost"])
@@ -341,8 +329,3 @@ def test_a_row_of_each_change_is_whole_in_its_letter(client: Redis, keys: Keys) 
         query.run(0, [wrong])
         (letter,) = query.sink.store.letterboxes()[0].read(None, 9)
         assert letter.row == '{"id": 1, "s": 7, "t": 60, "op": "I", "v": "é"}', way
-
-
-def test_options_that_belong_together(redis_url: str) -> None:
-    with pytest.raises(OptionError, match="belong together"):
-        DirectQuery(SUMS, url=redis_url, key="{id}", deadLetter="x").sink  # noqa: B018

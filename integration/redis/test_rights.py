@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from integration.support.environments import make_certificate
 from integration.support.epochs import COUNTER, DirectQuery, ones
 from integration.support.redis import Private, feed, numbers
 from integration.support.servers.finder import UnavailableError
@@ -269,15 +269,6 @@ def secure(private_redis: Private, tmp_path: Path) -> Secure:
     except UnavailableError as error:
         pytest.skip(f"this redis-server was built without TLS: {error}")
     return f"rediss://127.0.0.1:{port.number}/0", tmp_path
-
-
-def make_certificate(home: Path, name: str) -> None:
-    options = "-x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1"
-    subject = ["-addext", "subjectAltName=IP:127.0.0.1"]
-    files = ["-keyout", home / f"{name}.key", "-out", home / f"{name}.crt"]
-    subprocess.run(
-        ["openssl", "req", *options.split(), *subject, *files], check=True, capture_output=True
-    )
 
 
 def test_server_is_verified_and_the_client_shows_its_certificate(secure: Secure) -> None:

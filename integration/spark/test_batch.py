@@ -129,26 +129,6 @@ def test_a_thread_has_the_identity_of_the_batch_only_if_it_inherits(
     assert counting.counts() == once([*range(50)] * times)
 
 
-# -- overwrite
-
-
-def test_overwrite_replaces_what_was_there_and_a_job_that_fails_nothing(
-    spark: SparkSession, redis_url: str, unique: str
-) -> None:
-    def overwriting(frame: DataFrame) -> None:
-        writer = frame.write.format("redis").mode("overwrite")
-        writer.options(url=redis_url, key=f"{unique}:{{id}}").save()
-
-    overwriting(ones(spark, range(100)))
-    overwriting(ones(spark, range(80, 130)))
-    assert counts(redis_url, unique) == once(range(80, 130))
-    with pytest.raises(Exception, match="no row 7"):
-        overwriting(
-            ones(spark, range(10)).selectExpr("id", "if(id = 7, raise_error('no row 7'), n) n")
-        )
-    assert counts(redis_url, unique) == once(range(80, 130))
-
-
 @dataclass
 class Target:
     """A store, what a write into it needs, and what its counters then say."""

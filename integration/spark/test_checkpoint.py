@@ -49,28 +49,6 @@ def test_deleted_checkpoint_is_noticed_where_the_session_places_it(
     assert counting.counts() == once(range(50))
 
 
-@pytest.mark.slow
-def test_deleted_checkpoint_goes_on_where_told_so_and_for_that_query_only(counting: Job) -> None:
-    counting.put(range(50))
-    counting.run()
-    old, kept = counting.query_id(), counting.copy_checkpoint("kept")
-    shutil.rmtree(counting.checkpoint)
-    shutil.rmtree(counting.input)
-    counting.input.mkdir()
-    counting.put(range(50, 80))
-    counting.options["onNewCheckpoint"] = f"continue:{old}"
-    counting.run()
-    assert counting.counts() == once(range(80))
-
-    counting.put(range(80, 90))
-    message = counting.refused(checkpoint=kept)
-    assert "QueryRetired" in message
-
-    shutil.rmtree(counting.checkpoint)
-    assert "CheckpointReplaced" in counting.refused(), "the override names the first query only"
-    assert counting.counts() == once(range(80))
-
-
 def test_deleted_checkpoint_starts_a_new_generation_of_an_upsert(upserting: Job) -> None:
     upserting.options["sinkId"] = f"{upserting.name}-sink"
     upserting.put(range(50))
@@ -128,33 +106,6 @@ def test_files_that_a_crash_of_the_host_has_torn_are_put_back_or_aside(
     assert restored.exit_code == 0, restored.output
     counting.run()
     assert counting.counts() == once(range(30))
-
-
-@pytest.mark.slow
-def test_two_upserts_with_one_sink_id_do_not_retire_each_other(upserting: Job) -> None:
-    upserting.options["sinkId"] = f"{upserting.name}-sink"
-    upserting.put(range(10))
-    upserting.run()
-    message = upserting.refused(checkpoint=upserting.home / "another")
-    assert "CheckpointReplaced" in message
-    assert "give this one a sinkId and a checkpoint path of its own" in message
-    upserting.put(range(10, 20))
-    upserting.run()
-    assert len(upserting.rows()) == 20
-
-
-@pytest.mark.slow
-def test_deletes_are_not_repeated_from_a_new_checkpoint(counting: Job) -> None:
-    """What they deleted may have been written anew since."""
-    counting.options["writeMode"] = "delete"
-    counting.transform = lambda rows: rows.select("id")
-    counting.put(range(10))
-    counting.run()
-    shutil.rmtree(counting.checkpoint)
-    with redis.Redis.from_url(counting.url) as client:
-        client.hset(f"{counting.name}:3", "n", 1)
-    assert "CheckpointReplaced" in counting.refused()
-    assert counting.counts() == once([3])
 
 
 def test_store_that_lost_its_commits_is_refused_until_told_to_go_on(counting: Job) -> None:
@@ -266,29 +217,6 @@ def test_replay_is_told_from_new_rows_in_every_form_of_a_checkpoint(
     assert counting.counts() == once(range(40))
 
 
-def test_every_row_takes_effect_once_and_nothing_stays_staged(counting: Job) -> None:
-    counting.put(range(1000))
-    counting.put(range(1000, 2500))
-    counting.run()
-    assert counting.counts() == once(range(2500))
-    sink = counting.sink()
-    assert sink.ledger is not None
-    assert (sink.ledger.decision.epoch, sink.ledger.totals.rows, sink.staged) == (1, 2500, ())
-
-
-def test_replayed_epoch_is_not_applied_again(counting: Job) -> None:
-    counting.put(range(100))
-    counting.run()
-    counting.put(range(100, 200))
-    counting.run()
-    counting.uncommit(1)
-    counting.put(range(200, 300))
-    query = counting.run()
-    assert [progress.batchId for progress in query.recentProgress][:2] == [1, 2]
-    assert counting.counts() == once(range(300))
-    assert counting.sink().staged == ()
-
-
 def test_both_names_of_the_format_go_on_with_one_checkpoint(counting: Job) -> None:
     counting.put(range(100))
     counting.run()
@@ -345,17 +273,3 @@ def test_server_lost_in_mid_query_fails_the_query_and_a_restart_goes_on(
     server.start()
     counting.run()
     assert counting.counts() == once(range(50))
-
-
-@pytest.mark.slow
-def test_key_of_another_type_names_itself_and_the_query_goes_on_once_it_is_gone(
-    counting: Job, unique: str
-) -> None:
-    with redis.Redis.from_url(counting.url) as client:
-        client.set(f"{unique}:7", "not a hash")
-        counting.put(range(20))
-        message = counting.refused()
-        assert f"RowRefused: Redis refused key '{unique}:7' in epoch 0: WRONGTYPE" in message
-        client.delete(f"{unique}:7")
-    counting.run()
-    assert counting.counts() == once(range(20))

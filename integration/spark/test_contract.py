@@ -81,19 +81,18 @@ class TestMySqlBatch(BatchContract):
 class TestElasticsearchBatch(BatchContract):
     @pytest.fixture
     def sink(
-        self, elastic: Elasticsearch, elasticsearch_url: str, unique: str, env: dict[str, str]
-    ) -> Iterator[BatchSink]:
+        self, elastic: Elasticsearch, elasticsearch_url: str, index: str, env: dict[str, str]
+    ) -> BatchSink:
         """Through an alias, whose index is replaced where a batch overwrites."""
-        described = counting(elasticsearch_url, f"{unique}-first", env=env)
-        elastic.indices.put_alias(index=f"{unique}-first", name=unique)
+        described = counting(elasticsearch_url, f"{index}-first", env=env)
+        elastic.indices.put_alias(index=f"{index}-first", name=index)
         sink = in_batches(described, writeMode="upsert")
-        yield replace(
+        return replace(
             sink,
-            read=lambda: in_elasticsearch(elasticsearch_url, unique),
-            options={**sink.options, "index": unique},
-            overwriting={**sink.overwriting, "index": unique},
+            read=lambda: in_elasticsearch(elasticsearch_url, index),
+            options={**sink.options, "index": index},
+            overwriting={**sink.overwriting, "index": index},
         )
-        elastic.indices.delete(index=",".join(elastic.indices.get(index=f"{unique}*").body))
 
 
 @pytest.mark.parametrize("rule", slow_cases(*SOURCE_CHECKS))

@@ -65,30 +65,6 @@ def in_redis(redis_proxy: Proxy, redis_url: str, unique: str) -> Iterator[Place]
         pipe.execute()
 
 
-@pytest.fixture
-def in_mysql(mysql_url: str, mysql: Cursor, table: str) -> Iterator[Place]:
-    mysql.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, n INT)")
-    for at in range(0, ROWS, AT_ONCE):
-        values = ", ".join(f"({one}, 1)" for one in range(at, at + AT_ONCE))
-        mysql.execute(f"INSERT INTO {table} VALUES {values}")
-    mysql.execute(f"ANALYZE TABLE {table}")
-    with Proxy(mysql_url) as proxy:
-        options = {"url": proxy.url, "dbtable": table}
-        yield Place("mysql", options, proxy, lambda data: b"CONCAT(" in data)
-
-
-@pytest.fixture
-def in_elasticsearch(elasticsearch_url: str, elastic: Elasticsearch, index: str) -> Iterator[Place]:
-    elastic.indices.create(index=index, mappings={"properties": {"id": {"type": "long"}}})
-    for at in range(0, ROWS, AT_ONCE):
-        lines = (json.dumps({"id": one}) for one in range(at, at + AT_ONCE))
-        body = "".join(f'{{"index":{{}}}}\n{line}\n' for line in lines)
-        assert not elastic.bulk(index=index, body=body, refresh=True)["errors"]
-    with Proxy(elasticsearch_url) as proxy:
-        options = {"url": proxy.url, "index": index}
-        yield Place("elasticsearch", options, proxy, lambda data: b'"_shard_doc"' in data)
-
-
 def cut(place: Place, spark: SparkSession) -> Counter[int]:
     """A read in which the network cuts a request for rows."""
     place.proxy.reset(place.asks, nth=2)
@@ -118,31 +94,47 @@ def _owner(proxy: Proxy) -> int:
     raise AssertionError("nobody holds the connection any more")
 
 
-FAULTS = [cut, killed]
+class Reads:
+    """What holds in each store."""
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("fault", [cut, killed])
+    def test_each_row_comes_once(
+        self, spark: SparkSession, place: Place, fault: Callable[..., Counter[int]]
+    ) -> None:
+        assert fault(place, spark) == ONCE
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("fault", FAULTS)
-def test_redis_is_read_once(
-    spark: SparkSession, in_redis: Place, fault: Callable[..., Counter[int]]
-) -> None:
-    assert fault(in_redis, spark) == ONCE
+class TestRedis(Reads):
+    @pytest.fixture
+    def place(self, in_redis: Place) -> Place:
+        return in_redis
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("fault", FAULTS)
-def test_mysql_is_read_once(
-    spark: SparkSession, in_mysql: Place, fault: Callable[..., Counter[int]]
-) -> None:
-    assert fault(in_mysql, spark) == ONCE
+class TestMySql(Reads):
+    @pytest.fixture
+    def place(self, mysql_url: str, mysql: Cursor, table: str) -> Iterator[Place]:
+        mysql.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, n INT)")
+        for at in range(0, ROWS, AT_ONCE):
+            values = ", ".join(f"({one}, 1)" for one in range(at, at + AT_ONCE))
+            mysql.execute(f"INSERT INTO {table} VALUES {values}")
+        mysql.execute(f"ANALYZE TABLE {table}")
+        with Proxy(mysql_url) as proxy:
+            options = {"url": proxy.url, "dbtable": table}
+            yield Place("mysql", options, proxy, lambda data: b"CONCAT(" in data)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("fault", FAULTS)
-def test_elasticsearch_is_read_once(
-    spark: SparkSession, in_elasticsearch: Place, fault: Callable[..., Counter[int]]
-) -> None:
-    assert fault(in_elasticsearch, spark) == ONCE
+class TestElasticsearch(Reads):
+    @pytest.fixture
+    def place(self, elasticsearch_url: str, elastic: Elasticsearch, index: str) -> Iterator[Place]:
+        elastic.indices.create(index=index, mappings={"properties": {"id": {"type": "long"}}})
+        for at in range(0, ROWS, AT_ONCE):
+            lines = (json.dumps({"id": one}) for one in range(at, at + AT_ONCE))
+            body = "".join(f'{{"index":{{}}}}\n{line}\n' for line in lines)
+            assert not elastic.bulk(index=index, body=body, refresh=True)["errors"]
+        with Proxy(elasticsearch_url) as proxy:
+            options = {"url": proxy.url, "index": index}
+            yield Place("elasticsearch", options, proxy, lambda data: b'"_shard_doc"' in data)
 
 
 @pytest.mark.slow

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
-from integration.support.proxy import Proxy
-from integration.support.runs import DriverProcess, Job, once
+from integration.support.runs import Job, once
 from integration.support.servers.finder import or_skip
-from integration.support.servers.process import HOST, Port, wait_until
+from integration.support.servers.process import HOST, Port
 from integration.support.servers.s3 import ACCESS, BUCKET, REGION, SECRET, S3Process, moto, s3a_jars
 from integration.support.servers.spark import OneSession
 from pyarrow.fs import FileSelector, FileSystem
@@ -19,9 +17,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from sparkonce.spark.session import CHECKPOINTS
-
-EVALSHA = b"\r\nEVALSHA\r\n"
-PATIENCE = 300.0
 
 
 @pytest.fixture(scope="module")
@@ -75,28 +70,6 @@ def copy(files: FileSystem, source: str, target: str) -> None:
 
 
 @pytest.mark.slow
-def test_killed_driver_loses_and_doubles_nothing(
-    counting: RemoteJob, conf: dict[str, str], redis_proxy: Proxy, tmp_path: Path
-) -> None:
-    """Killed in the commit of its second epoch, and started again."""
-    lines = [f"{name} {value}\n" for name, value in conf.items()]
-    (tmp_path / "spark-defaults.conf").write_text("".join(lines))
-    started = {"env": {"SPARK_CONF_DIR": str(tmp_path)}, "checkpoint": f"s3a://{counting.folder}"}
-    for start in (0, 2000, 4000):
-        counting.put(range(start, start + 2000))
-    direct, counting.url = counting.url, redis_proxy.url
-    redis_proxy.stall(EVALSHA, nth=4)
-    with closing(DriverProcess(counting, **started)) as victim:
-        wait_until(lambda: redis_proxy.cuts > 0, PATIENCE, "no epoch was cut")
-        victim.kill()
-    redis_proxy.restore()
-    with closing(DriverProcess(counting, **started)) as second:
-        assert second.process.wait(PATIENCE) == 0
-    counting.url = direct
-    assert counting.counts() == once(range(6000))
-
-
-@pytest.mark.slow
 def test_deleted_checkpoint_is_refused_however_its_place_is_spelled(
     counting: RemoteJob, files: FileSystem
 ) -> None:
@@ -124,19 +97,6 @@ def test_copied_checkpoint_with_other_rows_under_the_epoch_of_the_sink_is_refuse
     message = counting.refused(checkpoint=f"s3a://{counting.folder}-twin")
     assert "CheckpointDiverged" in message
     counting.run()
-    assert counting.counts() == once(range(30))
-
-
-@pytest.mark.slow
-def test_restored_checkpoint_is_refused(counting: RemoteJob, files: FileSystem) -> None:
-    counting.put(range(10))
-    counting.run()
-    copy(files, counting.folder, f"{counting.folder}-kept")
-    counting.put(range(10, 20))
-    counting.put(range(20, 30))
-    counting.run()
-    copy(files, f"{counting.folder}-kept", counting.folder)
-    assert "CheckpointBehindSink" in counting.refused()
     assert counting.counts() == once(range(30))
 
 

@@ -52,3 +52,12 @@ def build_wheel(out: Path) -> Path:
     subprocess.run([*build, "--no-deps", "--wheel-dir", out, ROOT], check=True, timeout=600)
     (made,) = out.glob("sparkonce-*.whl")
     return made
+
+
+def make_certificate(home: Path, name: str) -> None:
+    """Make a certificate of the local address that trusts itself, and its key."""
+    options = "-x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1"
+    subject = ["-addext", "subjectAltName=IP:127.0.0.1"]
+    files = ["-keyout", home / f"{name}.key", "-out", home / f"{name}.crt"]
+    command = ["openssl", "req", *options.split(), *subject, *files]
+    subprocess.run(command, check=True, capture_output=True)

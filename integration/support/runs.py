@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import redis
@@ -136,26 +133,3 @@ def counts(url: str, name: str) -> Counter[int]:
 def once(ids: Iterable[int]) -> Counter[int]:
     """Each id exactly once."""
     return Counter(list(ids))
-
-
-class DriverProcess:
-    """`driver_program.py` in a process group of its own, which a test can kill."""
-
-    def __init__(
-        self, job: Job, checkpoint: str | None = None, env: Mapping[str, str] | None = None
-    ) -> None:
-        program = Path(__file__).with_name("driver_program.py")
-        where = [str(job.input), checkpoint or str(job.checkpoint)]
-        self.process = subprocess.Popen(
-            [sys.executable, str(program), job.url, job.name, *where],
-            start_new_session=True,
-            env={**os.environ, **(env or {})},
-        )
-
-    def kill(self) -> None:
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            self.kill()
