@@ -79,15 +79,15 @@ def test_increment_adds_integers_exactly_and_nulls_add_nothing(
     assert keys.client.hgetall(f"{keys}:1") == {"a": str(2**62), "b": "0.5"}
 
 
-def test_delete_removes_hashes_and_nothing_else(keys: Keys, client: Redis) -> None:
-    client.hset(f"{keys}:1", "x", "1")
-    client.rpush(f"{keys}:2", "x")
+def test_delete_removes_hashes_and_nothing_else(keys: Keys) -> None:
+    keys.client.hset(f"{keys}:1", "x", "1")
+    keys.client.rpush(f"{keys}:2", "x")
     query = DirectQuery(
         pa.schema([("id", pa.int64())]), url=keys.url, key=f"{keys}:{{id}}", writeMode="delete"
     )
     with pytest.raises(RowRefused, match="WRONGTYPE"):
         query.run(0, [{"id": 9}, {"id": 1}, {"id": 2}])
-    assert client.keys(f"{keys}:*") == [f"{keys}:2"]
+    assert keys.client.keys(f"{keys}:*") == [f"{keys}:2"]
 
 
 def test_values_of_a_column_key_never_collide(keys: Keys) -> None:
@@ -144,19 +144,19 @@ def test_recover_counts_the_rows_that_it_applies_alone(
 
 @pytest.mark.parametrize("added", [1e308, -1e308, 1.7976931348623157e308])
 def test_a_sum_that_is_no_double_is_refused_and_goes_on_once_there_is_room(
-    counters: DirectQuery, client: Redis, unique: str, added: float
+    counters: DirectQuery, keys: Keys, added: float
 ) -> None:
-    key, row = f"{unique}:1", {"id": 1, "a": 1, "b": added}
+    key, row = f"{keys}:1", {"id": 1, "a": 1, "b": added}
     counters.run(0, [row])
     with pytest.raises(RowRefused, match="that of a double"):
         counters.run(1, [row])
-    assert client.hget(key, "a") == "1"
-    assert float(client.hget(key, "b")) == added
-    client.hset(key, "b", "0")
+    assert keys.client.hget(key, "a") == "1"
+    assert float(keys.client.hget(key, "b")) == added
+    keys.client.hset(key, "b", "0")
     counters.restart()
     counters.run(1)
-    assert client.hget(key, "a") == "2"
-    assert float(client.hget(key, "b")) == added
+    assert keys.client.hget(key, "a") == "2"
+    assert float(keys.client.hget(key, "b")) == added
 
 
 def test_advice_goes_by_what_happened_not_by_a_columns_name(keys: Keys) -> None:
@@ -213,15 +213,13 @@ def test_text_that_is_not_utf8_is_a_bad_row(keys: Keys, place: str) -> None:
         assert client.hget(f"{keys}:".encode() + b"\xff", "raw") == b"\xff"
 
 
-def test_flushed_script_cache_is_filled_again(
-    counters: DirectQuery, client: Redis, unique: str
-) -> None:
+def test_flushed_script_cache_is_filled_again(counters: DirectQuery, keys: Keys) -> None:
     counters.run(0, ones(range(10)))
-    client.script_flush()
+    keys.client.script_flush()
     counters.run(1, ones(range(10, 20)))
-    client.script_flush()
+    keys.client.script_flush()
     counters.run(1)
-    assert len(client.keys(f"{unique}:*")) == 20
+    assert len(keys.client.keys(f"{keys}:*")) == 20
 
 
 BEFORE, AFTER = range(2500), range(2000, 2600)
@@ -302,7 +300,7 @@ def test_a_request_to_empty_that_comes_late_deletes_nothing(
     assert held(keys.client, keys) == replaced(keys)
 
 
-def test_another_sparkonce_loses_none_of_its_keys(client: Redis, keys: Keys) -> None:
+def test_another_sparkonce_loses_none_of_its_keys(keys: Keys) -> None:
     """Else it would apply its last epoch again."""
     aside = {"onBadRow": "deadLetter", "deadLetter": "bad"}
     other = DirectQuery(
@@ -313,22 +311,22 @@ def test_another_sparkonce_loses_none_of_its_keys(client: Redis, keys: Keys) -> 
         writeMode="increment",
         **aside,
     )
-    client.set(f"n-{keys}:3", "mine")
+    keys.client.set(f"n-{keys}:3", "mine")
     other.run(0, rows(range(6)))
     other.stage(1, rows(range(6)))
-    client.hset(f"{{{keys}}}:7", "n", 1)
+    keys.client.hset(f"{{{keys}}}:7", "n", 1)
     pattern = f"{{{keys}*"
-    before = {key: client.dump(key) for key in client.scan_iter(pattern) if "-b}:" in key}
+    before = {key: keys.client.dump(key) for key in keys.client.scan_iter(pattern) if "-b}:" in key}
     made = DirectQuery(COUNTER, url=keys.url, key=f"{{{{{keys}{{id}}")
     made.overwrite = True
     made.run(0, rows(range(2)))
-    after = {key: client.dump(key) for key in client.scan_iter(pattern)}
+    after = {key: keys.client.dump(key) for key in keys.client.scan_iter(pattern)}
     assert before.items() <= after.items()
     assert after.keys() - before.keys() == {f"{{{keys}0", f"{{{keys}1"}
     other.restart()
     other.run(0, rows(range(6)))
-    assert client.hget(f"n-{keys}:5", "n") == "5"
-    client.delete(*after)
+    assert keys.client.hget(f"n-{keys}:5", "n") == "5"
+    keys.client.delete(*after)
 
 
 @pytest.mark.parametrize(

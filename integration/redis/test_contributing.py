@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-import redis
 from integration.support.epochs import DirectQuery
+from integration.support.redis import Keys
 
 from pyspark_redis import connector
 from pyspark_redis.journal import scripts
@@ -60,13 +60,12 @@ def first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("small_cost", [0, 48_000], ids=["a script a chunk", "one script"])
 def test_a_model_of_a_few_lines_keeps_the_first_value(
     redis_url: str,
-    client: redis.Redis,
-    unique: str,
+    keys: Keys,
     monkeypatch: pytest.MonkeyPatch,
     small_cost: int,
 ) -> None:
-    query = DirectQuery(SCHEMA, url=redis_url, key=f"{unique}:{{id}}", model="first")
+    query = DirectQuery(SCHEMA, url=redis_url, key=f"{keys}:{{id}}", model="first")
     monkeypatch.setattr(query.sink.store, "small_cost", small_cost)
     for epoch in range(2):
         query.run(epoch, [{"id": at, "v": f"{epoch}"} for at in range(epoch, epoch + 2)])
-    assert client.mget(f"{unique}:{at}" for at in range(3)) == ["0", "0", "1"]
+    assert keys.client.mget(f"{keys}:{at}" for at in range(3)) == ["0", "0", "1"]

@@ -52,47 +52,47 @@ WITHOUT_ALL_COLUMNS = [
 
 @pytest.mark.parametrize("way", WITHOUT_ALL_COLUMNS, ids=str)
 def test_an_epoch_decided_without_letters_makes_none(
-    into: Make, client: Redis, unique: str, way: dict[str, str]
+    into: Make, keys: Keys, way: dict[str, str]
 ) -> None:
     """Its chunks may lack columns: a letter would have lost them, and the row with it."""
     schema = pa.schema([("id", pa.int64()), ("n", pa.int64())])
-    client.hset(f"{unique}:3", "n", "mine")
+    keys.client.hset(f"{keys}:3", "n", "mine")
     query = into(schema, **way)
     rows = [{"id": at, "n": 1} for at in range(6)]
-    with pytest.raises(RowRefused, match=f"{unique}:3"):
+    with pytest.raises(RowRefused, match=f"{keys}:3"):
         query.run(0, rows)
-    query.restart(onBadRow="deadLetter", deadLetter=unique)
+    query.restart(onBadRow="deadLetter", deadLetter=keys)
     with pytest.raises(RowRefused, match="decided, with onBadRow=fail"):
         query.run(0, [])
     assert letters(query) == []
-    client.delete(f"{unique}:3")
+    keys.client.delete(f"{keys}:3")
     query.restart()
     query.run(0, [])
-    client.delete(f"{unique}:1")
-    client.hset(f"{unique}:1", "n", "mine")
+    keys.client.delete(f"{keys}:1")
+    keys.client.hset(f"{keys}:1", "n", "mine")
     query.run(1, rows)
     assert ids(query) == Counter([1])
 
 
 def test_rows_that_another_driver_had_stored_meanwhile_become_no_letters(
-    lettered: Make, client: Redis, unique: str, monkeypatch: pytest.MonkeyPatch
+    lettered: Make, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It took the progress back, and the target was mended, before the letters were written."""
-    client.mset({f"{unique}:{at}": "mine" for at in range(5)})
+    keys.client.mset({f"{keys}:{at}": "mine" for at in range(5)})
     query, write = lettered(maxBadRows="100%"), LetterBox.write
 
     def late(box: LetterBox, manifest: Manifest, *given: Any) -> None:
         monkeypatch.setattr(LetterBox, "write", write)
         other = Delivery(box.session, manifest, max_bad_rows("100%"))
         other.take_back()
-        client.delete(*(f"{unique}:{at}" for at in range(1, 5)))
+        keys.client.delete(*(f"{keys}:{at}" for at in range(1, 5)))
         other.apply_chunk(0)
         write(box, manifest, *given)
 
     monkeypatch.setattr(LetterBox, "write", late)
     query.run(0, [row(at) for at in range(5)])
     assert ids(query) == Counter([0])
-    assert all(client.hget(f"{unique}:{at}", "v") == "a" for at in range(1, 5))
+    assert all(keys.client.hget(f"{keys}:{at}", "v") == "a" for at in range(1, 5))
 
 
 def test_progress_without_notes_is_not_taken_back(
@@ -145,21 +145,19 @@ def test_a_chunk_of_rows_that_do_nothing_is_applied(
     assert keys.client.keys(f"{keys}:*") == []
 
 
-def test_rows_that_do_nothing_are_not_taken_for_stored_ones(
-    lettered: Make, client: Redis, unique: str
-) -> None:
+def test_rows_that_do_nothing_are_not_taken_for_stored_ones(lettered: Make, keys: Keys) -> None:
     """A target that refuses each row is at fault, however many preimages come between."""
-    client.mset({f"{unique}:{at}": "mine" for at in range(40)})
+    keys.client.mset({f"{keys}:{at}": "mine" for at in range(40)})
     query = lettered(opColumn="op", maxBadRows="10")
     images = ("update_preimage", "update_postimage")
     with pytest.raises(RowRefused, match="maxBadRows=10"):
         query.run(0, [row(at // 2, images[at % 2]) for at in range(80)])
     assert letters(query) == []
-    client.delete(*(f"{unique}:{at}" for at in range(40)))
+    keys.client.delete(*(f"{keys}:{at}" for at in range(40)))
     query.restart()
     query.run(0, [])
     assert letters(query) == []
-    assert [client.hget(f"{unique}:{at}", "v") for at in range(40)] == ["a"] * 40
+    assert [keys.client.hget(f"{keys}:{at}", "v") for at in range(40)] == ["a"] * 40
 
 
 def test_rows_of_tasks_count_before_the_server_refuses_more(lettered: Make, keys: Keys) -> None:

@@ -77,30 +77,28 @@ def test_bad_rows_of_task_and_server_go_aside_and_the_others_count(
     assert query.sink.store.staged(query.name) == []
 
 
-def test_too_many_bad_rows_stop_and_go_on_where_they_stopped(
-    counters: Make, client: Redis, unique: str
-) -> None:
+def test_too_many_bad_rows_stop_and_go_on_where_they_stopped(counters: Make, keys: Keys) -> None:
     for at in range(5, 45):
-        client.set(f"{unique}:{at}", "mine")
+        keys.client.set(f"{keys}:{at}", "mine")
     query = counters(maxBadRows="12")
     with pytest.raises(RowRefused, match="maxBadRows=12 lets 12 go") as stopped:
         query.run(0, [row(at) for at in range(100)])
     assert "another Redis type" in str(stopped.value)
     assert set(ids(query)) <= set(range(5, 17))
     for at in range(30, 45):
-        client.delete(f"{unique}:{at}")
+        keys.client.delete(f"{keys}:{at}")
     query.restart(maxBadRows="100%")
     query.run(0, [])
     assert ids(query) == Counter(range(5, 30))
-    assert counts(client, unique, 100) == {at: "1" for at in range(100) if not 5 <= at < 30}
+    assert counts(keys.client, keys, 100) == {at: "1" for at in range(100) if not 5 <= at < 30}
 
 
 def test_rows_of_which_none_is_stored_are_tried_again_once_the_target_is_mended(
-    counters: Make, client: Redis, unique: str
+    counters: Make, keys: Keys
 ) -> None:
     """Epochs count together: a slow stream into a broken target stops, too."""
-    everything = [f"{unique}:{at}" for at in range(40)]
-    client.mset(dict.fromkeys(everything, "mine"))
+    everything = [f"{keys}:{at}" for at in range(40)]
+    keys.client.mset(dict.fromkeys(everything, "mine"))
     query = counters()
     for epoch in range(2):
         query.run(epoch, [row(epoch * 5 + at) for at in range(5)])
@@ -110,11 +108,11 @@ def test_rows_of_which_none_is_stored_are_tried_again_once_the_target_is_mended(
     query.restart()
     with pytest.raises(RowRefused, match="none was stored"):
         query.run(2, [])
-    client.delete(*everything)
+    keys.client.delete(*everything)
     query.restart()
     query.run(2, [])
     assert ids(query) == Counter(range(10))
-    assert counts(client, unique, 40) == dict.fromkeys(range(10, 20), "1")
+    assert counts(keys.client, keys, 40) == dict.fromkeys(range(10, 20), "1")
 
 
 @pytest.mark.parametrize("arrives", [True, False], ids=["reply lost", "request lost"])
@@ -248,23 +246,23 @@ STRANGERS = {
 
 
 def test_letters_are_read_and_deleted_beside_entries_that_are_none(
-    counters: Make, client: Redis, unique: str, caplog: pytest.LogCaptureFixture
+    counters: Make, keys: Keys, caplog: pytest.LogCaptureFixture
 ) -> None:
     for at in (3, 4):
-        client.set(f"{unique}:{at}", "mine")
+        keys.client.set(f"{keys}:{at}", "mine")
     query = counters()
     query.run(0, [row(at) for at in range(3)] + [row(3)])
     (box,) = query.sink.store.letterboxes()
-    key = f"{{sparkonce}}:letters:{unique}"
-    ((_, letter),) = client.xrange(key)
-    client.xadd(key, {**letter, "other": "of a later release"})
+    key = f"{{sparkonce}}:letters:{keys}"
+    ((_, letter),) = keys.client.xrange(key)
+    keys.client.xadd(key, {**letter, "other": "of a later release"})
     for change in STRANGERS.values():
-        client.xadd(key, change if "a" in change else {**letter, **change})
+        keys.client.xadd(key, change if "a" in change else {**letter, **change})
     query.run(1, [row(0), row(1), row(4)])
     assert sum(kind.letters for kind in box.kinds()) == 3
     assert f"XDEL {key}" in caplog.text
     assert box.drop([one.id for one in box.read(None, 99)]) == 3
-    assert client.xlen(key) == len(STRANGERS)
+    assert keys.client.xlen(key) == len(STRANGERS)
 
 
 @pytest.mark.parametrize("name", ["names", "decided", "open"])
@@ -280,25 +278,23 @@ def test_a_list_of_its_own_that_something_else_wrote_is_named(keys: Keys, name: 
     query.run(0, [row(1)])
 
 
-def test_a_number_of_decisions_that_something_else_wrote_is_named(
-    client: Redis, keys: Keys
-) -> None:
+def test_a_number_of_decisions_that_something_else_wrote_is_named(keys: Keys) -> None:
     """Before the decision is written; and the query goes on as the error advises."""
     decided = f"{{{keys}}}:decided"
-    client.hset(decided, "", "many")
+    keys.client.hset(decided, "", "many")
     query = keys.query(SUMS, keyPrefix=keys)
     with pytest.raises(StoreRefused, match=f"{decided} holds no number") as refused:
         query.run(0, [row(1)])
     assert "set that field to a whole number above all others" in refused.value.todo
-    assert not client.exists(f"{keys}:1")
+    assert not keys.client.exists(f"{keys}:1")
     assert query.sink.store.unfinished("") == []
-    client.hset(decided, "", 7)
+    keys.client.hset(decided, "", 7)
     query.restart()
     query.run(0, [row(1)])
-    assert client.hget(decided, query.name) == "8"
+    assert keys.client.hget(decided, query.name) == "8"
 
 
-def test_a_row_of_each_change_is_whole_in_its_letter(client: Redis, keys: Keys) -> None:
+def test_a_row_of_each_change_is_whole_in_its_letter(keys: Keys) -> None:
     """Also columns that are not written: operation, score, expiry, what a delete leaves out."""
     schema = pa.schema(
         [
@@ -319,11 +315,11 @@ def test_a_row_of_each_change_is_whole_in_its_letter(client: Redis, keys: Keys) 
         {"model": "list"},
         {"model": "stream", "ttlColumn": "t"},
     ]
-    client.set(f"{keys}:1", "mine")
+    keys.client.set(f"{keys}:1", "mine")
     for number, way in enumerate(ways):
         if way.get("model") == "string":
-            client.delete(f"{keys}:1")
-            client.hset(f"{keys}:1", "a", "b")
+            keys.client.delete(f"{keys}:1")
+            keys.client.hset(f"{keys}:1", "a", "b")
         given = {"url": keys.url, "key": f"{keys}:{{id}}", "onBadRow": "deadLetter"}
         query = DirectQuery(schema, **given, deadLetter=f"{keys}-{number}", **way)
         query.run(0, [wrong])

@@ -69,15 +69,15 @@ def test_elements_are_appended_to_a_list(into: Make, keys: Keys) -> None:
     assert keys.client.lrange(f"{keys}:1", 0, -1) == ["b"]
 
 
-def test_members_come_and_go(into: Make, client: Redis, unique: str) -> None:
-    key, sets = f"{unique}:0", into(SCHEMA, model="set")
+def test_members_come_and_go(into: Make, keys: Keys) -> None:
+    key, sets = f"{keys}:0", into(SCHEMA, model="set")
     sets.run(0, [{"id": 0, "v": one} for one in "abca"])
-    assert set(client.smembers(key)) == set("abc")  # a list, by older clients
+    assert set(keys.client.smembers(key)) == set("abc")  # a list, by older clients
     into(SCHEMA, model="set", writeMode="delete").run(0, [{"id": 0, "v": one} for one in "bx"])
-    assert set(client.smembers(key)) == set("ac")
+    assert set(keys.client.smembers(key)) == set("ac")
     changes = [{"id": 0, "v": v, "op": op} for v, op in [("a", "D"), ("d", "I"), ("c", "U")]]
     into(OPS.remove(2), model="set", opColumn="op").run(0, changes)
-    assert set(client.smembers(key)) == set("cd")
+    assert set(keys.client.smembers(key)) == set("cd")
 
 
 def test_scores_are_set_and_added(into: Make, keys: Keys) -> None:
@@ -215,21 +215,21 @@ FAILING = {
 
 @pytest.mark.parametrize("failing", FAILING.values(), ids=list(FAILING))
 def test_a_row_that_redis_refuses_changes_no_byte_and_the_others_count_once(
-    into: Make, client: Redis, keys: Keys, failing: Failing
+    into: Make, keys: Keys, failing: Failing
 ) -> None:
     """It lies in the middle of a chunk; what is there before is what a restart goes on from."""
     names = [f"{keys}:{at}" for at in range(5)]
     query = into(failing.schema, **failing.options)
-    failing.spoil(client, names[2])
+    failing.spoil(keys.client, names[2])
     with Redis.from_url(keys.url) as raw:
         before = raw.dump(names[2]), raw.pttl(names[2]) > 0
         with pytest.raises(RowRefused, match=failing.why):
             query.run(0, [{**failing.row, "id": at} for at in range(5)])
         assert (raw.dump(names[2]), raw.pttl(names[2]) > 0) == before
-    client.delete(names[2])
+    keys.client.delete(names[2])
     query.restart()
     query.run(0)
-    assert len({shown(client, key) for key in names}) == 1, "one row each, the same in all"
+    assert len({shown(keys.client, key) for key in names}) == 1, "one row each, the same in all"
 
 
 def shown(client: Redis, key: str) -> str:
@@ -375,18 +375,16 @@ EXPIRY: dict[str, tuple[pa.DataType, Callable[[], object]]] = {
 
 @pytest.mark.parametrize("model", ["hash", "string", "list", "set", "stream"])
 @pytest.mark.parametrize("said", EXPIRY)
-def test_each_row_says_when_its_key_expires(
-    into: Make, client: Redis, unique: str, model: str, said: str
-) -> None:
+def test_each_row_says_when_its_key_expires(into: Make, keys: Keys, model: str, said: str) -> None:
     kind, value = EXPIRY[said]
     until = value()
     schema = pa.schema([*SCHEMA, ("until", kind)])
     query = into(schema, model=model, ttlColumn="until", ttl="2h")
     query.run(0, [{"id": 0, "v": "a", "until": until}, {"id": 1, "v": "b"}])
-    assert 1500 < client.ttl(f"{unique}:0") <= 1800
-    assert 7000 < client.ttl(f"{unique}:1") <= 7200
+    assert 1500 < keys.client.ttl(f"{keys}:0") <= 1800
+    assert 7000 < keys.client.ttl(f"{keys}:1") <= 7200
     if model == "hash":
-        assert set(client.hgetall(f"{unique}:0")) == {"id", "v"}
+        assert set(keys.client.hgetall(f"{keys}:0")) == {"id", "v"}
 
 
 @pytest.mark.parametrize("seconds", [0, -5, 2**62])

@@ -12,7 +12,6 @@ from integration.support.redis import Keys, Private, add, changes, feed, followe
 from integration.support.servers.redis import connect, require_followable
 from integration.support.servers.redis_cluster import RedisCluster
 from pyspark.sql import SparkSession
-from redis import Redis
 
 from pyspark_elasticsearch.follow.feed import ElasticsearchFeed
 from pyspark_redis.connector import RedisConnector
@@ -61,11 +60,11 @@ def test_fields_are_columns_whatever_else_an_entry_has(keys: Keys) -> None:
 )
 @pytest.mark.parametrize("place", [0, 25, 49])
 def test_an_entry_that_cannot_be_read_is_named_and_passed_over(
-    client: Redis, keys: Keys, fields: list[str], said: str, place: int
+    keys: Keys, fields: list[str], said: str, place: int
 ) -> None:
-    add(client, keys, range(place))
-    entry = client.execute_command("XADD", keys, "*", *fields).decode()
-    add(client, keys, range(place, 49))
+    add(keys.client, keys, range(place))
+    entry = keys.client.execute_command("XADD", keys, "*", *fields).decode()
+    add(keys.client, keys, range(place, 49))
     made = keys.feed()
     begin, end = made.begin(), made.latest()
     with pytest.raises(ValueUnreadable, match=said.format(entry)) as raised:
@@ -73,7 +72,7 @@ def test_an_entry_that_cannot_be_read_is_named_and_passed_over(
     (name, value), *_ = re.findall(r"(skipEntries)=(\S+?)\.?$", str(raised.value))
     passing = keys.feed(**{name: value})
     assert numbers(passing, begin, end) == [*range(49)]
-    ids = client.xrange(keys)
+    ids = keys.client.xrange(keys)
     other = keys.feed(skipEntries=f"other:{ids[0][0].decode()}, {value}")
     assert numbers(other, begin, end) == [*range(49)]
 
@@ -107,37 +106,35 @@ def test_a_name_that_stands_for_no_stream_is_told(
     assert f"Stream '{keys}:later' is not there yet" in caplog.text
 
 
-def test_several_streams_are_followed_and_one_that_comes_later(client: Redis, keys: Keys) -> None:
+def test_several_streams_are_followed_and_one_that_comes_later(keys: Keys) -> None:
     schema = pa.schema([("_key", pa.string()), ("n", pa.int64())])
     one, other, later = f"{keys}:a", f"{keys}:b", f"{keys}:c"
     made = feed(keys.url, one, other, later, schema=schema)
     begin = made.begin()
-    add(client, one, range(3))
-    add(client, other, range(10, 12))
+    add(keys.client, one, range(3))
+    add(keys.client, other, range(10, 12))
     end = made.latest()
     found = [(row["_key"], row["n"]) for row in changes(made, begin, end)]
     assert found == [(one, 0), (one, 1), (one, 2), (other, 10), (other, 11)]
-    add(client, later, range(5))
+    add(keys.client, later, range(5))
     assert numbers(made, end, made.latest()) == [0, 1, 2, 3, 4]
     fewer = feed(keys.url, other, later)
     assert fewer.behind(end, fewer.latest()) == 5
     assert numbers(fewer, end, fewer.latest()) == [0, 1, 2, 3, 4]
 
 
-def test_a_stream_that_is_named_later_has_its_place_before_it_is_read(
-    client: Redis, keys: Keys
-) -> None:
+def test_a_stream_that_is_named_later_has_its_place_before_it_is_read(keys: Keys) -> None:
     """Or what is trimmed before its first epoch is read, or read again, would not be missed."""
     one, later = f"{keys}:a", f"{keys}:b"
     fewer, both = feed(keys.url, one), feed(keys.url, one, later)
     begin = fewer.begin()
-    add(client, one, range(5))
-    add(client, later, range(20, 30))
-    client.xtrim(later, maxlen=8, approximate=False)
+    add(keys.client, one, range(5))
+    add(keys.client, later, range(20, 30))
+    keys.client.xtrim(later, maxlen=8, approximate=False)
     at = both.advance(begin, both.latest(), None)
     assert changes(both, begin, at) == []
     assert followed(both, at, None)[1] == [*range(5), *range(22, 30)]
-    client.xtrim(later, maxlen=5, approximate=False)
+    keys.client.xtrim(later, maxlen=5, approximate=False)
     with pytest.raises(UnreadLost, match=f"3 entries of stream '{later}'"):
         followed(both, at, None)
 
@@ -150,14 +147,14 @@ def test_a_checkpoint_of_another_store_is_refused(keys: Keys) -> None:
     assert query.end(query.end(BEGINNING, None), None)["of"] == RedisFeed.of
 
 
-def test_limits_are_shared_by_what_streams_have_and_all_comes(client: Redis, keys: Keys) -> None:
+def test_limits_are_shared_by_what_streams_have_and_all_comes(keys: Keys) -> None:
     one, other = f"{keys}:a", f"{keys}:b"
     made = feed(keys.url, one, other)
     at, found = made.begin(), list[list[int]]()
-    add(client, one, range(300))
-    add(client, other, range(1000, 1100))
+    add(keys.client, one, range(300))
+    add(keys.client, other, range(1000, 1100))
     goal = made.latest()
-    add(client, one, range(300, 310))
+    add(keys.client, one, range(300, 310))
     while at != goal:
         to = made.advance(at, goal, 100)
         found.append(numbers(made, at, to))
@@ -167,12 +164,12 @@ def test_limits_are_shared_by_what_streams_have_and_all_comes(client: Redis, key
     assert sum(n >= 1000 for n in found[0]) == 25
 
 
-def test_a_limit_goes_on_behind_entries_that_are_gone(client: Redis, keys: Keys) -> None:
+def test_a_limit_goes_on_behind_entries_that_are_gone(keys: Keys) -> None:
     made, lenient = keys.feed(), keys.feed(failOnDataLoss="false")
     begin = made.begin()
-    ids = add(client, keys, range(100))
-    client.xdel(keys, *ids[10:20])
-    client.xtrim(keys, maxlen=60, approximate=False)
+    ids = add(keys.client, keys, range(100))
+    keys.client.xdel(keys, *ids[10:20])
+    keys.client.xtrim(keys, maxlen=60, approximate=False)
     goal = made.latest()
     with pytest.raises(UnreadLost, match="40 entries"):
         made.advance(begin, goal, 25)

@@ -14,15 +14,13 @@ from redis import Redis
 from sparkonce.errors import UnreadLost
 
 
-def test_a_capped_stream_that_is_made_anew_is_noticed_where_counts_coincide(
-    client: Redis, keys: Keys
-) -> None:
+def test_a_capped_stream_that_is_made_anew_is_noticed_where_counts_coincide(keys: Keys) -> None:
     made, lenient = keys.feed(), keys.feed(failOnDataLoss="false")
-    add(client, keys, range(10))
+    add(keys.client, keys, range(10))
     at, _ = followed(made, made.begin(), None)
-    delete(client, keys)
-    add(client, keys, range(15))
-    client.xtrim(keys, maxlen=5, approximate=False)
+    delete(keys.client, keys)
+    add(keys.client, keys, range(15))
+    keys.client.xtrim(keys, maxlen=5, approximate=False)
     with pytest.raises(UnreadLost, match=r"does not have entry .* any more"):
         followed(made, at, None)
     assert followed(lenient, at, None)[1] == [*range(10, 15)]
@@ -51,40 +49,39 @@ LOSSES = {trim: 3, trim_all: 10, delete_one: 1, delete_last: 1}
 @pytest.mark.parametrize("lose", LOSSES, ids=lambda one: one.__name__)
 @pytest.mark.parametrize("planned", [True, False], ids=["planned", "not planned"])
 def test_entries_that_go_before_they_are_read_are_noticed(
-    client: Redis,
     keys: Keys,
     lose: Callable[[Redis, str, list[str]], None],
     planned: bool,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     made, lenient = keys.feed(), keys.feed(failOnDataLoss="false")
-    add(client, keys, range(10))
+    add(keys.client, keys, range(10))
     after = made.latest()
-    ids = add(client, keys, range(10, 20))
+    ids = add(keys.client, keys, range(10, 20))
     end, splits = made.latest(), made.between(after, made.latest())
-    lose(client, keys, ids)
+    lose(keys.client, keys, ids)
     with pytest.raises(UnreadLost, match=f"{LOSSES[lose]} entries of stream '{keys}'"):
         drain(made, splits if planned else made.between(after, end))
-    there = [n for n, one in enumerate(ids, 10) if client.xrange(keys, one, one)]
+    there = [n for n, one in enumerate(ids, 10) if keys.client.xrange(keys, one, one)]
     with caplog.at_level(logging.WARNING):
         assert numbers(lenient, after, end) == there
     assert f"{LOSSES[lose]} entries" in caplog.text
-    add(client, keys, range(20, 25))
+    add(keys.client, keys, range(20, 25))
     after = lenient if lose is trim_all else made  # it looks like one that was made anew
     assert numbers(after, end, made.latest()) == [*range(20, 25)]
 
 
-def test_entries_that_go_once_they_are_read_are_no_loss(client: Redis, keys: Keys) -> None:
+def test_entries_that_go_once_they_are_read_are_no_loss(keys: Keys) -> None:
     made = keys.feed()
-    ids = add(client, keys, range(10))
+    ids = add(keys.client, keys, range(10))
     after = made.latest()
-    client.xdel(keys, *ids[2:5])
-    add(client, keys, range(10, 20))
-    client.xtrim(keys, maxlen=11, approximate=False)
+    keys.client.xdel(keys, *ids[2:5])
+    add(keys.client, keys, range(10, 20))
+    keys.client.xtrim(keys, maxlen=11, approximate=False)
     assert numbers(made, after, made.latest()) == [*range(10, 20)]
     after = made.latest()
-    client.xdel(keys, *(entry for entry, _ in client.xrange(keys)))
-    add(client, keys, range(20, 25))
+    keys.client.xdel(keys, *(entry for entry, _ in keys.client.xrange(keys)))
+    add(keys.client, keys, range(20, 25))
     assert numbers(made, after, made.latest()) == [*range(20, 25)]
 
 
@@ -172,78 +169,70 @@ def test_whatever_happens_to_a_stream_nothing_is_lost_unnoticed_or_doubled(
 
 
 @pytest.mark.parametrize("many", [9, 10, 15])
-def test_another_stream_is_noticed_whose_ids_are_the_same(
-    client: Redis, keys: Keys, many: int
-) -> None:
+def test_another_stream_is_noticed_whose_ids_are_the_same(keys: Keys, many: int) -> None:
     """By what the last entry holds that was read."""
     made = keys.feed()
     for n in range(10):
-        client.xadd(keys, {"n": n}, f"{n + 1}-0")
+        keys.client.xadd(keys, {"n": n}, f"{n + 1}-0")
     at, found = followed(made, made.begin(), 3)
     assert found == [*range(10)]
-    client.delete(keys)
+    keys.client.delete(keys)
     for n in range(many):
-        client.xadd(keys, {"n": 50 + n}, f"{n + 1}-0")
+        keys.client.xadd(keys, {"n": 50 + n}, f"{n + 1}-0")
     with pytest.raises(UnreadLost, match="is not the one that was read"):
         followed(made, at, None)
 
 
-def test_a_last_entry_that_is_deleted_once_it_was_read_is_nothing_new(
-    client: Redis, keys: Keys
-) -> None:
+def test_a_last_entry_that_is_deleted_once_it_was_read_is_nothing_new(keys: Keys) -> None:
     made = keys.feed()
-    ids = add(client, keys, range(3))
+    ids = add(keys.client, keys, range(3))
     at, _ = followed(made, made.begin(), None)
-    client.xdel(keys, ids[-1])
+    keys.client.xdel(keys, ids[-1])
     assert made.advance(at, made.latest(), None) == at
     assert followed(made, at, 2) == (at, [])
-    add(client, keys, range(3, 5))
+    add(keys.client, keys, range(3, 5))
     assert followed(made, at, None)[1] == [3, 4]
 
 
 @pytest.mark.parametrize("added", [[], ["3-1", "4-1"]])
 def test_a_range_ends_with_the_entry_with_which_it_was_planned(
-    client: Redis, keys: Keys, added: list[str]
+    keys: Keys, added: list[str]
 ) -> None:
     """A replica took over that lacked its entries, and whose clock is behind."""
     made = keys.feed()
-    client.xadd(keys, {"n": 1}, "1-0")
-    after, replica = made.latest(), client.dump(keys)
+    keys.client.xadd(keys, {"n": 1}, "1-0")
+    after, replica = made.latest(), keys.client.dump(keys)
     for n, id_ in enumerate(["3-0", "5-0"]):
-        client.xadd(keys, {"n": n}, id_)
+        keys.client.xadd(keys, {"n": n}, id_)
     end = made.latest()
-    client.restore(keys, 0, replica, replace=True)
+    keys.client.restore(keys, 0, replica, replace=True)
     for id_ in added:
-        client.xadd(keys, {"n": 9}, id_)
+        keys.client.xadd(keys, {"n": 9}, id_)
     with pytest.raises(UnreadLost):
         numbers(made, after, end)
 
 
 @pytest.mark.parametrize("many", [1, 10, 30])
-def test_another_stream_under_the_same_name_is_noticed(
-    client: Redis, keys: Keys, many: int
-) -> None:
+def test_another_stream_under_the_same_name_is_noticed(keys: Keys, many: int) -> None:
     made, lenient = keys.feed(), keys.feed(failOnDataLoss="false")
-    add(client, keys, range(10))
+    add(keys.client, keys, range(10))
     after = made.latest()
-    delete(client, keys)
+    delete(keys.client, keys)
     with pytest.raises(UnreadLost, match="is not the one that was read"):
         made.between(after, made.latest())
-    add(client, keys, range(many))
+    add(keys.client, keys, range(many))
     end = made.latest()
     with pytest.raises(UnreadLost, match="is not the one that was read"):
         drain(made, made.between(after, end))
     assert numbers(lenient, after, end) == [*range(many)]
 
 
-def test_a_stream_that_is_made_anew_between_plan_and_read_is_noticed(
-    client: Redis, keys: Keys
-) -> None:
+def test_a_stream_that_is_made_anew_between_plan_and_read_is_noticed(keys: Keys) -> None:
     made = keys.feed()
     begin = made.begin()
-    add(client, keys, range(10))
+    add(keys.client, keys, range(10))
     (split,) = made.between(begin, made.latest())
-    delete(client, keys)
-    add(client, keys, range(10))
+    delete(keys.client, keys)
+    add(keys.client, keys, range(10))
     with pytest.raises(UnreadLost, match="10 entries"):
         drain(made, [split])

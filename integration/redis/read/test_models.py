@@ -140,14 +140,14 @@ ALONE: list[tuple[Any, pa.DataType, bool]] = [
 @pytest.mark.parametrize(("text", "kind", "is_read"), ALONE, ids=lambda one: str(one)[:40])
 @pytest.mark.parametrize("model", ["string", "list", "set", "zset"])
 def test_one_column_is_the_whole_value_unless_it_may_be_a_member(
-    client: Redis, keys: Keys, model: str, text: Any, kind: pa.DataType, is_read: bool
+    keys: Keys, model: str, text: Any, kind: pa.DataType, is_read: bool
 ) -> None:
     """Our sink writes JSON of several columns, and one column as it is."""
     writes: dict[str, Callable[[], object]] = {
-        "string": lambda: client.set(f"{keys}:1", text),
-        "list": lambda: client.rpush(f"{keys}:1", text),
-        "set": lambda: client.sadd(f"{keys}:1", text),
-        "zset": lambda: client.zadd(f"{keys}:1", {text: 1}),
+        "string": lambda: keys.client.set(f"{keys}:1", text),
+        "list": lambda: keys.client.rpush(f"{keys}:1", text),
+        "set": lambda: keys.client.sadd(f"{keys}:1", text),
+        "zset": lambda: keys.client.zadd(f"{keys}:1", {text: 1}),
     }
     writes[model]()
     raw = {"key": f"{keys}:{{id}}", "model": model}
@@ -228,12 +228,12 @@ def test_no_column_of_the_key_hides_what_lies_under_it(
     ids=str,
 )
 def test_a_value_that_is_none_of_its_type_is_told_with_its_key(
-    client: Redis, keys: Keys, value: Any, kind: pa.DataType
+    keys: Keys, value: Any, kind: pa.DataType
 ) -> None:
     for at in range(5):
-        client.hset(f"{keys}:{at}", "v", value if at == 3 else "")
-        client.hdel(f"{keys}:{at}", *([] if at == 3 else ["v"]), "w")
-        client.hset(f"{keys}:{at}", "w", "x")
+        keys.client.hset(f"{keys}:{at}", "v", value if at == 3 else "")
+        keys.client.hdel(f"{keys}:{at}", *([] if at == 3 else ["v"]), "w")
+        keys.client.hset(f"{keys}:{at}", "w", "x")
     schema = pa.schema([("v", kind), ("w", pa.string())])
     with pytest.raises(ValueUnreadable, match=f"'v' under key b'{keys}:3' can't be read"):
         read_rows(source(keys.url, schema, key=f"{keys}:{{id}}"))

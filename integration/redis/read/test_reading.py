@@ -40,11 +40,11 @@ MANY = 400
 # -- keys
 
 
-def test_a_template_gives_its_columns_back(client: Redis, keys: Keys) -> None:
-    client.hset(f"{keys}:7:x", mapping={"name": "a", "id": "something else"})
-    client.hset(f"{keys}:-8:y z", mapping={"name": "b"})
-    client.hset(f"{keys}:9", mapping={"name": "of another form"})
-    client.hset(f"{keys}", mapping={"name": "likewise"})
+def test_a_template_gives_its_columns_back(keys: Keys) -> None:
+    keys.client.hset(f"{keys}:7:x", mapping={"name": "a", "id": "something else"})
+    keys.client.hset(f"{keys}:-8:y z", mapping={"name": "b"})
+    keys.client.hset(f"{keys}:9", mapping={"name": "of another form"})
+    keys.client.hset(f"{keys}", mapping={"name": "likewise"})
     made = source(keys.url, key=f"{keys}:{{id}}:{{kind}}")
     assert made.wanted.schema.names == ["id", "kind", "name"]
     assert read_rows(made) == [
@@ -165,11 +165,11 @@ def test_a_key_column_of_a_type_without_one_text_is_refused(keys: Keys) -> None:
 
 
 def test_keys_that_go_away_or_become_another_type_give_no_row(
-    client: Redis, keys: Keys, caplog: pytest.LogCaptureFixture
+    keys: Keys, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Each key that stays is there once, whenever the others go."""
     for at in range(MANY):
-        client.hset(f"{keys}:{at}", "n", at)
+        keys.client.hset(f"{keys}:{at}", "n", at)
     made = source(keys.url, key=f"{keys}:{{id}}", numPartitions="1")
     (split,) = made.splits()
     batches = made.read(split)
@@ -177,10 +177,10 @@ def test_keys_that_go_away_or_become_another_type_give_no_row(
     came = {row["id"] for row in found}
     left = [at for at in range(MANY) if at not in came]
     for at in left[::3]:
-        client.delete(f"{keys}:{at}")
+        keys.client.delete(f"{keys}:{at}")
     for at in left[1::3]:
-        client.delete(f"{keys}:{at}")
-        client.set(f"{keys}:{at}", "text")
+        keys.client.delete(f"{keys}:{at}")
+        keys.client.set(f"{keys}:{at}", "text")
     found += [row for batch in batches for row in batch.to_pylist()]
     ids = [row["id"] for row in found]
     assert len(ids) == len(set(ids))
