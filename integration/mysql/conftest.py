@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
-from integration.support.mysql import Private, Table
+from integration.support.mysql import Private, Table, clear
 from integration.support.proxy import Proxy
 from integration.support.servers.finder import or_skip
 from integration.support.servers.mysql import MySqlProcess, private_binary
@@ -15,10 +16,16 @@ from pymysql.cursors import Cursor
 
 
 @pytest.fixture
-def table(mysql: Cursor, mysql_url: str, unique: str) -> Iterator[Table]:
-    """The name of a table that no other test uses; it is dropped in the end, and its letters."""
-    yield Table(unique, mysql_url, mysql)
-    mysql.execute(f"DROP TABLE IF EXISTS {unique}, {unique}_bad")
+def mysql(mysql: Cursor, mysql_url: str, unique: str) -> Iterator[Cursor]:
+    """A plain client; tables, databases and users that begin as the test's own go in the end."""
+    yield mysql
+    clear(mysql, urlsplit(mysql_url).path[1:], unique)
+
+
+@pytest.fixture
+def table(mysql: Cursor, mysql_url: str, unique: str) -> Table:
+    """The name of a table that no other test uses."""
+    return Table(unique, mysql_url, mysql)
 
 
 @pytest.fixture

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from integration.support.epochs import COUNTER, MySqlQuery
+from integration.support.epochs import COUNTER, MySqlQuery, cut_each, ones
 from integration.support.marks import slow_cases, slow_rows
-from integration.support.mysql import Private, Table, client, is_query, queries_of
+from integration.support.mysql import Private, Table, client, is_query
 from integration.support.proxy import Proxy
-from pymysql.cursors import Cursor
 
 from sparkonce.errors import BadRow, RowRefused, SparkonceError, StoreRefused, StoreUnreachable
 
@@ -22,11 +21,10 @@ ROWS = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("x", pa.float64())])
 
 
 @pytest.fixture
-def tables(table: Table) -> Iterator[str]:
+def tables(table: Table) -> Table:
     """A target that has room for small numbers, and a name for the table of dead letters."""
     table.create("id BIGINT PRIMARY KEY, n TINYINT, x DOUBLE")
-    yield table
-    table.run(f"DROP TABLE IF EXISTS {table}_bad")
+    return table
 
 
 def forgiving(url: str, table: str, **options: str) -> MySqlQuery:
@@ -89,17 +87,12 @@ def test_each_is_put_aside_once_whichever_statement_the_network_cuts(
     bad = forgiving(mysql_proxy.url, tables)
     bad.sink.check()
     bad.run(0, [row(1)])
-    statements = queries_of(mysql_proxy, lambda: bad.run(1, [row(1), row(2, 300)]))
-    for epoch in range(2, statements + 2):
-        cuts = mysql_proxy.cuts
-        mysql_proxy.cut_reply(is_query, nth=epoch - 1)
-        bad.run_until_done(epoch, [row(1), row(epoch, 300)])
-        mysql_proxy.restore()
-        assert mysql_proxy.cuts == cuts + 1
+    run = lambda epoch: bad.run_until_done(epoch, [row(1), row(epoch + 1, 300)])  # noqa: E731
+    last = cut_each(mysql_proxy, "cut_reply", run, is_query)
     stored, letters = found()
-    assert statements > 12
-    assert stored == {1: statements + 2}
-    assert [epoch for epoch, _, _ in letters] == list(range(1, statements + 2))
+    assert last > 12
+    assert stored == {1: last + 1}
+    assert [epoch for epoch, _, _ in letters] == list(range(1, last + 1))
 
 
 def test_epoch_that_is_stuck_chunk_by_chunk_goes_on_once_bad_rows_may_go_aside(
@@ -146,37 +139,38 @@ UNLUCKY = (
 )
 
 
-REFUSED = {
-    "a generated column divides by zero": ("n INT, g INT AS (10 / n) STORED", None),
-    "a CHECK divides by zero": ("n INT, CHECK (10 / n > 0)", None),
-    "a trigger signals a number of its own": ("n INT", UNLUCKY),
+N = "id BIGINT PRIMARY KEY, n INT"
+BY_RANGE = "PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (7)"
+REFUSED: dict[str, tuple[str, int | None, str]] = {
+    "a null": (f"{N} NOT NULL", None, r"id=7.*'n' cannot be null"),
+    "too large": ("id BIGINT PRIMARY KEY, n TINYINT", 300, r"id=7.*Out of range.*'n'"),
+    "negative": (f"{N} UNSIGNED", -1, r"id=7.*Out of range.*'n'"),
+    "a check": (f"{N}, CHECK (n < 5)", 6, r"id=7.*(?i:constraint)"),
+    "partition": (f"{N}) {BY_RANGE}", 1, r"id=7.*partition"),
+    "a generated column divides by zero": (f"{N}, g INT AS (10 / n) STORED", 0, "id=7"),
+    "a CHECK divides by zero": (f"{N}, CHECK (10 / n > 0)", 0, "id=7"),
+    "a trigger signals a number of its own": (N, 0, "id=7"),
 }
 
 
-@pytest.fixture
-def aside(mysql: Cursor, unique: str) -> Iterator[str]:
-    yield f"{unique}_bad"
-    mysql.execute(f"DROP TABLE {unique}_bad")
-
-
+@pytest.mark.variants
 @pytest.mark.parametrize("case", REFUSED)
-def test_row_that_the_table_itself_refuses_is_named_and_may_go_aside(
-    table: Table, aside: str, case: str
-) -> None:
-    definition, trigger = REFUSED[case]
-    table.create(f"id INT PRIMARY KEY, {definition}")
-    if trigger:
-        each = f"BEFORE INSERT ON {table} FOR EACH ROW BEGIN {trigger}; END"
+def test_row_that_the_server_refuses_is_named_and_may_go_aside(table: Table, case: str) -> None:
+    definition, value, said = REFUSED[case]
+    table.create(definition)
+    if "trigger" in case:
+        each = f"BEFORE INSERT ON {table} FOR EACH ROW BEGIN {UNLUCKY}; END"
         table.run(f"CREATE TRIGGER {table}_t {each}")
-    rows = [{"id": 1, "n": 0}, {"id": 2, "n": 1}]
-    options = {"url": table.url, "dbtable": table, "key": "id"}
-    with pytest.raises(BadRow, match="id=1"):
-        MySqlQuery(COUNTER, **options).run(0, rows)
-    query = MySqlQuery(COUNTER, onBadRow="deadLetter", deadLetter=aside, **options)
-    query.sink.check()
-    query.run(0, rows)
-    assert table.rows("id") == ((2,),)
-    assert table.run(f"SELECT COUNT(*) FROM {aside}") == ((1,),)
+    query = table.checked(COUNTER, key="id")
+    rows = [{"id": id_, "n": 1} for id_ in range(6)], [{"id": 7, "n": value}, {"id": 6, "n": 1}]
+    with pytest.raises(BadRow, match=said):
+        query.run(0, *rows)
+    assert table.count() == 0
+    assert query.sink.store.session.live.connection.open
+    query.restart(onBadRow="deadLetter", deadLetter=f"{table}_bad")
+    query.run(0, *rows)
+    assert table.stored("id") == [(id_,) for id_ in range(7)]
+    assert table.count("_bad") == 1
 
 
 ALL_BARRED = "SIGNAL SQLSTATE '{}' SET MYSQL_ERRNO = {}, MESSAGE_TEXT = {}"
@@ -190,26 +184,18 @@ def barred(table: Table, signal: str) -> None:
     table.run(f"CREATE TRIGGER {table}_t {each}")
 
 
-def aside_of(mysql: Cursor, aside: str) -> int:
-    mysql.execute(f"SELECT COUNT(*) FROM {aside}")
-    ((count,),) = mysql.fetchall()
-    return int(count)
-
-
 @pytest.mark.parametrize(
     ("number", "error"), [(9001, StoreUnreachable), (9999, StoreRefused), (1999, StoreRefused)]
 )
 def test_answer_that_names_no_row_puts_none_aside(
-    table: Table, aside: str, number: int, error: type[SparkonceError]
+    table: Table, number: int, error: type[SparkonceError]
 ) -> None:
     """ProxySQL, for one, has numbers of its own."""
     barred(table, ALL_BARRED.format("HY000", number, "'no server'"))
-    options = {"url": table.url, "dbtable": table, "onBadRow": "deadLetter", "deadLetter": aside}
-    query = MySqlQuery(COUNTER, **options)
-    query.sink.check()
+    query = table.aside(COUNTER)
     with pytest.raises(error, match=f"{number} no server"):
         query.run(0, [{"id": 1, "n": 1}])
-    assert aside_of(table.client, aside) == 0
+    assert table.count("_bad") == 0
 
 
 @pytest.mark.parametrize("index", ["UNSIGNED ARRAY", "CHAR(3) ARRAY"])
@@ -251,16 +237,9 @@ BROKEN = {
 }
 
 
-def ones(start: int, stop: int) -> list[dict[str, int]]:
-    return [{"id": n, "n": 1} for n in range(start, stop)]
-
-
 @pytest.fixture
-def broken(table: Table) -> Iterator[MySqlQuery]:
-    where = {"url": table.url, "dbtable": table, "deadLetter": f"{table}_bad"}
-    yield MySqlQuery(COUNTER, onBadRow="deadLetter", **where)
-    for name in (table, f"{table}_p", f"{table}_bad"):
-        table.run(f"DROP TABLE IF EXISTS {name}")
+def broken(table: Table) -> MySqlQuery:
+    return table.query(COUNTER, onBadRow="deadLetter", deadLetter=f"{table}_bad")
 
 
 def make_broken(table: Table, case: str) -> None:
@@ -278,12 +257,6 @@ def close_table(table: Table) -> None:
         f"CREATE TRIGGER {table}_t BEFORE INSERT ON {table} FOR EACH ROW"
         f" BEGIN IF NEW.id >= 0 THEN {CLOSED}; END IF; END"
     )
-
-
-def count(mysql: Cursor, table: str) -> int:
-    mysql.execute(f"SELECT COUNT(*) FROM {table}")
-    ((found,),) = mysql.fetchall()
-    return int(found)
 
 
 @pytest.mark.parametrize(
@@ -305,14 +278,14 @@ def test_good_rows_by_the_thousands_do_not_go_aside(
     broken.sink.check()
     for _ in range(3):  # a supervisor
         with pytest.raises(BAD_ROW, match=r"of epoch 0 can't be stored.* lets 200 go") as error:
-            broken.run(0, ones(0, 2000))
+            broken.run(0, ones(range(2000)))
         broken.restart()
     assert "200 x refused before" in str(error.value) if "chunkRows" in way else "201 x"
-    aside = count(table.client, f"{table}_bad")
+    aside = table.count("_bad")
     assert aside == (200 if "chunkRows" in way else 0)
     broken.restart(maxBadRows="100%")
-    broken.run(0, ones(0, 2000))
-    assert (count(table.client, f"{table}_bad"), count(table.client, table)) == (2000, 0)
+    broken.run(0, ones(range(2000)))
+    assert (table.count("_bad"), table.count()) == (2000, 0)
 
 
 @pytest.mark.parametrize("way", [WAYS[0], *slow_cases(WAYS[1])])
@@ -323,7 +296,7 @@ def test_small_partitions_hide_nothing(
     broken.restart(**way)
     broken.sink.check()
     with pytest.raises(BAD_ROW, match="201 rows of 2,000 of epoch 0"):
-        broken.run(0, *(ones(10 * n, 10 * n + 10) for n in range(200)))
+        broken.run(0, *(ones(range(10 * n, 10 * n + 10)) for n in range(200)))
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -335,8 +308,8 @@ def test_ten_bad_rows_alone_in_a_partition_stop_nothing(
     broken.restart(**way)
     broken.sink.check()
     with caplog.at_level(logging.WARNING, "sparkonce"):
-        ledger = broken.run(0, ones(0, 10), ones(-990, 0))
-    assert (count(table.client, f"{table}_bad"), count(table.client, table)) == (10, 990)
+        ledger = broken.run(0, ones(range(10)), ones(range(-990, 0)))
+    assert (table.count("_bad"), table.count()) == (10, 990)
     assert (ledger.totals.rows, ledger.totals.aside, ledger.totals.unstored) == (1000, 10, 0)
     (said,) = [one for one in caplog.messages if "can't be stored" in one]
     assert f"10 of 1,000 rows of epoch 0 of {broken.name} can't be stored, and go to table" in said
@@ -352,13 +325,13 @@ def test_a_slow_stream_into_a_broken_table_stops_too_until_a_row_is_stored(
     broken.restart(**way)
     broken.sink.check()
     for epoch in range(5):
-        assert broken.run(epoch, ones(epoch, epoch + 2)).totals.unstored == 2 * epoch + 2
+        assert broken.run(epoch, ones(range(epoch, epoch + 2))).totals.unstored == 2 * epoch + 2
         broken.restart()
     with pytest.raises(BAD_ROW, match=r"behind 10 in epochs before it, of which none was stored"):
-        broken.run(5, ones(5, 6))
-    assert count(table.client, f"{table}_bad") == 10
+        broken.run(5, ones(range(5, 6)))
+    assert table.count("_bad") == 10
     broken.restart(maxBadRows="20")
-    assert broken.run(5, ones(5, 6)).totals.unstored == 11
+    assert broken.run(5, ones(range(5, 6))).totals.unstored == 11
     broken.restart(maxBadRows="10%")
-    assert broken.run(6, ones(-1, 1)).totals.unstored == 0
-    assert broken.run(7, ones(8, 18)).totals.unstored == 10
+    assert broken.run(6, ones(range(-1, 1))).totals.unstored == 0
+    assert broken.run(7, ones(range(8, 18))).totals.unstored == 10

@@ -178,8 +178,7 @@ def test_only_the_key_of_a_delete_is_looked_at(
         ("d", *kept, 1, "{}"),
     )
     if bad == "deadLetter":
-        assert table.run(f"SELECT * FROM {table}_bad") == ()
-        table.run(f"DROP TABLE {table}_bad")
+        assert table.count("_bad") == 0
 
 
 SCHEMA = pa.schema([(name, pa.string()) for name in ("id", "op", "v", "w")] + [("at", pa.int64())])
@@ -353,17 +352,6 @@ def test_generated_columns_follow_what_is_written(table: Table, rows: Any) -> No
     assert rows("id, twice, shown") == [("b", 8, "bw")]
 
 
-def test_operations_may_hand_a_unique_value_on(table: Table, rows: Any) -> None:
-    """The row that had it is deleted in the same epoch, though it comes later in it."""
-    table.run(
-        f"CREATE TABLE {table} (id VARCHAR(9) PRIMARY KEY, v VARCHAR(9) UNIQUE, w CHAR, at INT)"
-    )
-    query = table.checked(SCHEMA, key="id", opColumn="op")
-    query.run(0, [{"id": "a", "op": "I", "v": "mail"}])
-    query.run(1, [{"id": "b", "op": "I", "v": "mail"}, {"id": "a", "op": "D"}])
-    assert rows("id, v") == [("b", "mail")]
-
-
 @pytest.mark.parametrize("options", [{"opColumn": "op"}, {"sequenceColumn": "at"}])
 def test_long_keys_that_begin_alike_are_told_apart(
     mysql_name: str, table: Table, rows: Any, options: dict[str, str]
@@ -417,9 +405,6 @@ def test_sequence_alone_needs_no_right_to_delete(table: Table, rows: Any) -> Non
         table.run(f"GRANT SELECT, INSERT, UPDATE, DELETE ON sparkonce_{name} TO {table}")
     schema = pa.schema([field for field in SCHEMA if field.name != "op"])
     url = table.url.replace("root", f"{table}:pw", 1)
-    try:
-        query = table.checked(schema, url=url, key="id", sequenceColumn="at")
-        query.run(0, [{"id": "a", "v": "2", "at": 2}, {"id": "a", "v": "1", "at": 1}])
-    finally:
-        table.run(f"DROP USER {table}")
+    query = table.checked(schema, url=url, key="id", sequenceColumn="at")
+    query.run(0, [{"id": "a", "v": "2", "at": 2}, {"id": "a", "v": "1", "at": 1}])
     assert rows("id, v") == [("a", "2")]

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import signal
 import socket
 import struct
-import subprocess
-import sys
-import textwrap
 import threading
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pymysql
 import pytest
-from integration.support.epochs import COUNTER, ones, until_committed
+from integration.support.epochs import COUNTER, cut_each, ones, until_committed
 from integration.support.marks import slow_cases
-from integration.support.mysql import Table, counting, is_query, queries_of, twin, waits_for_a_lock
+from integration.support.mysql import Table, counting, is_query, twin, waits_for_a_lock
 from integration.support.proxy import CUTS, Proxy
 from integration.support.servers.mysql import connect
 from pymysql.constants import CLIENT
 
 from pyspark_mysql.server.connection import UploadingConnection
-from sparkonce.errors import ConcurrentDriver, SparkonceError, StoreUnreachable
+from sparkonce.errors import ConcurrentDriver, StoreUnreachable
 
 
 @pytest.mark.parametrize("atomicity", ["epoch", *slow_cases("chunk")])
@@ -35,17 +30,15 @@ def test_rows_count_once_whichever_statement_the_network_cuts(
     mysql_proxy: Proxy, counters: Table, fault: str, atomicity: str
 ) -> None:
     query = counting(mysql_proxy.url, counters, chunkRows="4", atomicity=atomicity)
-    until_committed(query, 0, range(10))
-    statements = queries_of(mysql_proxy, lambda: until_committed(query, 1, range(10)))
-    assert statements > 15
-    for nth in range(1, statements + 1):
-        cuts = mysql_proxy.cuts
-        getattr(mysql_proxy, fault)(is_query, nth=nth)
-        until_committed(query, nth + 1, range(10))
-        assert mysql_proxy.cuts == cuts + 1, "the fault must really happen"
-        assert counters.counts() == Counter(dict.fromkeys(range(10), nth + 2))
-    last = statements + 2
-    assert query.run(last).totals.rows == 10 * last
+
+    def run(epoch: int) -> None:
+        until_committed(query, epoch, range(10))
+        assert counters.counts() == Counter(dict.fromkeys(range(10), epoch + 1))
+
+    run(0)
+    last = cut_each(mysql_proxy, fault, run, is_query)
+    assert last > 15
+    assert query.run(last + 1).totals.rows == 10 * (last + 1)
     assert query.sink.store.staged(query.name) == []
 
 
@@ -57,34 +50,15 @@ def test_folded_epochs_take_effect_once_whichever_statement_the_network_cuts(
     query = counters.query(
         COUNTER, url=mysql_proxy.url, key="id", sequenceColumn="n", chunkRows="4"
     )
-    run = lambda epoch: query.run(epoch, [{"id": i, "n": epoch} for i in range(10)])  # noqa: E731
+
+    def run(epoch: int) -> None:
+        query.run_until_done(epoch, [{"id": i, "n": epoch} for i in range(10)])
+        assert counters.counts() == Counter(dict.fromkeys(range(10), epoch))
+
     run(0)
-    statements = queries_of(mysql_proxy, lambda: run(1))
-    for nth in range(1, statements + 1):
-        cuts = mysql_proxy.cuts
-        getattr(mysql_proxy, fault)(is_query, nth=nth)
-        while True:
-            try:
-                run(nth + 1)
-                break
-            except SparkonceError:
-                query.restart()
-        assert mysql_proxy.cuts == cuts + 1
-        assert counters.counts() == Counter(dict.fromkeys(range(10), nth + 1))
-    assert query.run(statements + 2).totals.rows == 10 * (statements + 2)
-
-
-def test_lost_answer_to_commit_is_learned_from_the_ledger(
-    mysql_proxy: Proxy, counters: Table, caplog: pytest.LogCaptureFixture
-) -> None:
-    query = counting(mysql_proxy.url, counters)
-    query.run(0, ones(range(10)))
-    mysql_proxy.cut_reply(b"COMMIT")
-    receipts = query.stage(1, ones(range(10)))
-    assert query.commit(1, receipts).decision.epoch == 1
-    assert mysql_proxy.cuts == 1
-    assert "finding out what became of the last write" in caplog.text
-    assert counters.counts() == Counter(dict.fromkeys(range(10), 2))
+    last = cut_each(mysql_proxy, fault, run, is_query)
+    assert last > 15
+    assert query.run(last + 1).totals.rows == 10 * (last + 1)
 
 
 def test_late_commit_of_a_driver_that_was_given_up_changes_nothing(
@@ -246,57 +220,6 @@ def test_two_first_commits_at_once_without_a_ledger_count_once(counters: Table) 
             done = list(pool.map(commit, range(2)))
         assert 0 in done, done
         assert counters.counts() == Counter(dict.fromkeys(range(50), round_))
-
-
-STOPPED = textwrap.dedent(
-    """
-    import json, sys
-    from integration.support.epochs import ones
-    from integration.support.mysql import counting
-    from pyspark_mysql.write.delivery import Delivery
-
-    url, table, query_id = sys.argv[1:]
-    query = counting(url, table, timeout="2s")
-    query.query_id = query_id
-    receipts = query.stage(1, ones(range(10)))
-    whole = Delivery.whole
-
-    def stop_here(*args):
-        done = whole(*args)
-        print("applied, not committed", flush=True)
-        sys.stdin.readline()
-        return done
-
-    Delivery.whole = stop_here
-    try:
-        query.commit(1, receipts)
-    except Exception as error:
-        print(type(error).__name__)
-    """
-)
-
-
-def test_driver_that_is_stopped_in_its_transaction_is_taken_over_and_wakes_in_vain(
-    counters: Table,
-) -> None:
-    heir = counters.counting(timeout="3s", maxRetries="8")
-    heir.run(0, ones(range(5)))
-    command = [sys.executable, "-c", STOPPED, counters.url, counters, heir.query_id]
-    root = Path(__file__).parents[2]
-    with subprocess.Popen(
-        command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as stopped:
-        try:
-            assert stopped.stdout.readline() == "applied, not committed\n"
-            stopped.send_signal(signal.SIGSTOP)
-            heir.restart()
-            assert heir.run(1, ones(range(10))).decision.epoch == 1
-            stopped.send_signal(signal.SIGCONT)
-            said, _ = stopped.communicate("go on\n", timeout=60)
-        finally:
-            stopped.kill()
-    assert said == "ConcurrentDriver\n"
-    assert counters.counts() == Counter([*range(5), *range(10)])
 
 
 def test_victim_of_a_deadlock_begins_its_transaction_again(

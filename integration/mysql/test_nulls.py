@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -27,15 +27,14 @@ WAYS = {
 
 
 @pytest.fixture
-def query(table: Table) -> Iterator[Callable[..., MySqlQuery]]:
+def query(table: Table) -> Callable[..., MySqlQuery]:
     def query(definition: str, schema: pa.Schema, **options: str) -> MySqlQuery:
         if "opColumn" not in options:
             schema = pa.schema([field for field in schema if field.name != "op"])
         table.create(f"{definition}")
         return table.checked(schema, **options)
 
-    yield query
-    table.run(f"DROP TABLE IF EXISTS {table}_bad")
+    return query
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from integration.support.epochs import COUNTER, MySqlQuery, ones
-from integration.support.mysql import Private, client, counting, counts, waits_for_a_lock
+from integration.support.mysql import Private, client, counting, counts, run, waits_for_a_lock
 from integration.support.servers.finder import or_skip
 from integration.support.servers.mysql import MySqlProcess, connect, new_data, private_binary
 
@@ -72,22 +72,27 @@ def test_server_that_ends_in_mid_transaction_and_restarts_counts_each_row_once(
     assert counts(server, "t") == Counter([*range(10), *range(10), *range(5)])
 
 
+def plain(server: MySqlProcess) -> MySqlQuery:
+    """A checked query of a user without rights over the server."""
+    run(server, "CREATE USER plain@'127.0.0.1' IDENTIFIED BY 'p'")
+    run(server, "GRANT ALL ON sparkonce_test.* TO plain@'127.0.0.1'")
+    url = server.url.replace("root@", "plain:p@")
+    query = counting(url, "t", createTable="true", maxRetries="1")
+    query.sink.check()
+    return query
+
+
 def test_read_only_server_is_refused_until_it_is_not(private_mysql: Private) -> None:
     server = private_mysql()
-    with client(server.url) as cursor:
-        cursor.execute("CREATE USER app IDENTIFIED BY 'pw'")
-        cursor.execute("GRANT ALL ON sparkonce_test.* TO app")
-        options = {"createTable": "true", "user": "app", "password": "pw", "maxRetries": "1"}
-        query = counting(server.url.replace("root@", ""), "t", **options)
-        query.sink.check()
-        query.run(0, ones(range(10)))
-        receipts = query.stage(1, ones(range(10)))
-        cursor.execute("SET GLOBAL read_only = 1")
-        with pytest.raises(StoreUnreachable, match=r"read.only.*point option url at the primary"):
-            query.commit(1, receipts)
-        cursor.execute("SET GLOBAL read_only = 0")
+    query = plain(server)
+    query.run(0, ones(range(10)))
+    receipts = query.stage(1, ones(range(10)))
+    run(server, "SET GLOBAL read_only = 1")
+    with pytest.raises(StoreUnreachable, match=r"read.only.*point option url at the primary"):
         query.commit(1, receipts)
-        assert counts(server, "t") == Counter(dict.fromkeys(range(10), 2))
+    run(server, "SET GLOBAL read_only = 0")
+    query.commit(1, receipts)
+    assert counts(server, "t") == Counter(dict.fromkeys(range(10), 2))
 
 
 def test_statement_based_binary_log_is_refused(private_mysql: Private) -> None:
@@ -139,16 +144,12 @@ def test_server_in_offline_mode_is_waited_for(private_mysql: Private, mysql_name
     if mysql_name != "mysql":
         pytest.skip("MariaDB has no offline mode")
     server = private_mysql()
-    with client(server.url) as cursor:
-        cursor.execute("CREATE USER plain@'127.0.0.1' IDENTIFIED BY 'p'")
-        cursor.execute("GRANT ALL ON sparkonce_test.* TO plain@'127.0.0.1'")
-        query = counting(server.url.replace("root@", "plain:p@"), "t", createTable="true")
-        query.sink.check()
-        receipts = query.stage(0, ones(range(10)))
-        cursor.execute("SET GLOBAL offline_mode = ON")
-        with pytest.raises(StoreUnreachable, match="offline"):
-            query.commit(0, receipts)
-        cursor.execute("SET GLOBAL offline_mode = OFF")
+    query = plain(server)
+    receipts = query.stage(0, ones(range(10)))
+    run(server, "SET GLOBAL offline_mode = ON")
+    with pytest.raises(StoreUnreachable, match="offline"):
+        query.commit(0, receipts)
+    run(server, "SET GLOBAL offline_mode = OFF")
     assert query.commit(0, receipts).totals.rows == 10
 
 
@@ -156,11 +157,7 @@ def test_limits_that_the_server_sets_for_each_session_cut_nothing(private_mysql:
     server = private_mysql(
         "--init-connect=SET sql_select_limit = 1, autocommit = 0, max_join_size = 1"
     )
-    with client(server.url) as cursor:
-        cursor.execute("CREATE USER plain@'127.0.0.1' IDENTIFIED BY 'p'")
-        cursor.execute("GRANT ALL ON sparkonce_test.* TO plain@'127.0.0.1'")
-    query = counting(server.url.replace("root@", "plain:p@"), "t", createTable="true")
-    query.sink.check()
+    query = plain(server)
     assert query.run(0, ones(range(10))).totals.rows == 10
 
 
@@ -214,11 +211,6 @@ def stored(server: MySqlProcess) -> tuple[int, int]:
     with client(server.url) as cursor:
         cursor.execute("SELECT COUNT(*), SUM(LENGTH(s)) FROM t")
         return cursor.fetchone()
-
-
-def run(server: MySqlProcess, statement: str) -> None:
-    with connect(server.url) as client:
-        client.cursor().execute(statement)
 
 
 def query(server: MySqlProcess, **options: str) -> MySqlQuery:

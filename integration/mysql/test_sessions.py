@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from itertools import product
 from pathlib import Path
@@ -252,12 +252,11 @@ def test_a_row_with_an_instant_that_is_refused_is_a_letter_in_utc(private_mysql:
 
 
 @pytest.fixture
-def reader(mysql: Cursor, unique: str) -> Iterator[str]:
+def reader(mysql: Cursor, unique: str) -> str:
     """A user of the test's own, whose password is `right`."""
     mysql.execute(f"CREATE USER {unique} IDENTIFIED BY 'right'")
     mysql.execute(f"GRANT ALL ON *.* TO {unique}")
-    yield unique
-    mysql.execute(f"DROP USER {unique}")
+    return unique
 
 
 @pytest.fixture

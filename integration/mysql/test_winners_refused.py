@@ -8,11 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from integration.support.epochs import MySqlQuery
-from integration.support.mysql import Table, is_query, queries_of
+from integration.support.epochs import MySqlQuery, cut_each
+from integration.support.mysql import Table, is_query
 from integration.support.proxy import CUTS, Proxy
 
-from sparkonce.errors import BadRow, SparkonceError
+from sparkonce.errors import BadRow
 
 SCHEMA = pa.schema(
     {
@@ -29,11 +29,10 @@ Found = Callable[[], tuple[Any, Any]]
 
 
 @pytest.fixture
-def tables(table: Table) -> Any:
+def tables(table: Table) -> Table:
     """A target that refuses nulls and 13 in `v`, and values above 99 that another row has."""
     table.create(f"{DEFINITION}")
-    yield table
-    table.run(f"DROP TABLE IF EXISTS {table}_bad, {table}_child")
+    return table
 
 
 @pytest.fixture
@@ -150,22 +149,12 @@ def test_each_is_put_aside_once_whichever_statement_the_network_cuts(
     bad = forgiving(tables, url=mysql_proxy.url)
     rows = lambda epoch: [row(1, -epoch), row(epoch + 100, None), row(2, -epoch)]  # noqa: E731
     bad.run(0, rows(0))
-    statements = queries_of(mysql_proxy, lambda: bad.run(1, rows(1)))
-    assert statements > 20
-    for epoch in range(2, statements + 2):
-        cuts = mysql_proxy.cuts
-        getattr(mysql_proxy, fault)(is_query, nth=epoch - 1)
-        while True:
-            try:
-                bad.run(epoch, rows(epoch))
-                break
-            except SparkonceError:
-                bad.restart()
-        assert mysql_proxy.cuts == cuts + 1
-    mysql_proxy.restore()
+    run = lambda epoch: bad.run_until_done(epoch, rows(epoch))  # noqa: E731
+    last = cut_each(mysql_proxy, fault, run, is_query)
+    assert last > 20
     stored, letters = found()
-    assert stored == dict.fromkeys((1, 2), -statements - 1)
-    assert [epoch for epoch, _, _ in letters] == list(range(statements + 2))
+    assert stored == dict.fromkeys((1, 2), -last)
+    assert [epoch for epoch, _, _ in letters] == list(range(last + 1))
 
 
 POINTING = "id INT PRIMARY KEY, x INT, extra INT DEFAULT 7, FOREIGN KEY (x) REFERENCES {0} (id)"
@@ -274,4 +263,3 @@ def test_parent_that_stays_is_neither_deleted_nor_written_anew(table: Table) -> 
     query.run(0, changes([(5, None, "d"), (5, 5, "c"), (3, None, "c")]))
     assert table.rows("*", "id") == ((3, None, 7), (5, None, 0), (9, 5, 0))
     assert [json.loads(row)["id"] for (row,) in table.run(f"SELECT row_data FROM {bad}")] == [5]
-    table.run(f"DROP TABLE {bad}")

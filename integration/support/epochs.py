@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from itertools import count
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -15,6 +16,9 @@ from sparkonce.exactly_once.ledger import Ledger, new_token, sink_name
 from sparkonce.protocol import Follows, Receipt, Task, attempt_of
 from sparkonce.sink import Sink, open_sink
 from sparkonce.store import Patience
+
+if TYPE_CHECKING:
+    from integration.support.proxy import Proxy
 
 REDIS = "pyspark_redis.connector:RedisConnector"
 MYSQL = "pyspark_mysql.connector:MySqlConnector"
@@ -134,6 +138,31 @@ def until_committed(query: DirectQuery, epoch: int, ids: range) -> list[Sparkonc
     """Run an epoch of ones in two partitions as Spark would; its failures."""
     middle = len(ids) // 2
     return query.run_until_done(epoch, ones(ids[:middle]), ones(ids[middle:]))
+
+
+def cut_each(
+    proxy: Proxy,
+    fault: str,
+    run: Callable[[int], object],
+    of: Callable[[bytes], bool] = lambda _: True,
+) -> int:
+    """Run epochs 1, 2, 3, which lose their first, second, third request; the first that lost none.
+
+    Args:
+        proxy: between the query and its store.
+        fault: what becomes of a request.
+        run: runs an epoch until it is done.
+        of: tells which requests count.
+    """
+
+    def is_whole(nth: int) -> bool:
+        cuts = proxy.cuts
+        getattr(proxy, fault)(of, nth=nth)
+        run(nth)
+        proxy.restore()
+        return proxy.cuts == cuts
+
+    return next(filter(is_whole, count(1)))
 
 
 Make = Callable[..., DirectQuery]

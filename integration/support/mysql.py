@@ -44,6 +44,28 @@ def run(server: MySqlProcess | str, *statements: str) -> Rows:
         return tuple(cursor.fetchall())
 
 
+QUOTED = "CONCAT('`', REPLACE({0}, '`', '``'), '`')"
+OF_TABLE = QUOTED.format("table_name") + ", table_name FROM information_schema.tables"
+MADE = {
+    "VIEW": f"{OF_TABLE} WHERE table_schema = DATABASE() AND table_type = 'VIEW'",
+    "TABLE": f"{OF_TABLE} WHERE table_schema = DATABASE()",
+    "DATABASE": QUOTED.format("schema_name") + ", schema_name FROM information_schema.schemata",
+    "USER": "CONCAT('`', user, '`@`', host, '`'), user FROM mysql.user",
+}
+"""What a test may make: as a statement has the name, and the name."""
+
+
+def clear(cursor: Cursor, home: str, begin: str) -> None:
+    """Drop what begins so: tables and views of a database, databases, and users."""
+    cursor.execute(f"USE {home}")
+    cursor.execute("SET SESSION foreign_key_checks = 0")
+    for kind, known in MADE.items():
+        cursor.execute(f"SELECT {known}")
+        for quoted, name in cursor.fetchall():
+            if name.startswith(begin):
+                cursor.execute(f"DROP {kind} {quoted}")
+
+
 class Table(Named):
     """The name of a table that a test has for itself, and what a test does with the table."""
 

@@ -187,7 +187,6 @@ def test_no_condition_goes_into_a_query_or_a_view(table: Table, case: str, how: 
         table.run(f"CREATE VIEW {table}_view AS {sql}")
     raw = {"query": sql} if how == "query" else {"dbtable": f"{table}_view"}
     assert len(_found(table.url, condition, **raw)) == len(_found(table.url, None, **raw))
-    table.run(f"DROP VIEW IF EXISTS {table}_view")
 
 
 def test_a_virtual_column_makes_no_ranges(table: Table) -> None:

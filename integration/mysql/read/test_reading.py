@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from integration.support.kit import pushing
 from integration.support.marks import slow_cases
 from integration.support.mysql import Table, client, source, values
 from integration.support.mysql_typed_values import CASES, PAIRS, as_arrow
@@ -258,28 +257,6 @@ def test_a_table_is_read_by_its_own_types_by_given_ones_and_by_some_columns(read
         (MANY - 1) ** 2
     )
     assert read(columns="v,id").columns == ["v", "id"]
-
-
-CONDITIONS = [
-    "id = 16",
-    "id IN (16, 25, 26)",
-    "odd IS NULL AND day = DATE'2026-01-08'",
-    "at >= TIMESTAMP_NTZ'2026-01-01 10:00:59' AND odd <> 3",
-    "v LIKE 'x%' AND id < 100",
-    "v = 'X'",
-    "NOT (odd > 2)",
-]
-
-
-@pytest.mark.parametrize("condition", [*CONDITIONS[:3], *slow_cases(*CONDITIONS[3:])])
-def test_conditions_give_the_same_rows_whether_pushed_or_not(
-    spark: SparkSession, read: Read, condition: str
-) -> None:
-    plain = {row.id for row in read().where(condition).collect()}
-    with pushing(spark):
-        pushed = [row.id for row in read(pushFilters="true").where(condition).collect()]
-    assert len(pushed) == len(set(pushed))
-    assert set(pushed) == plain
 
 
 @pytest.mark.skipif(not features.keeps_filters_apart, reason="this Spark is asked for all rows")
