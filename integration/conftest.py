@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
-from integration.support.elasticsearch import make_counters
+from integration.support.elasticsearch import clear, make_counters
 from integration.support.environments import build_wheel
 from integration.support.marks import slow_cases
 from integration.support.proxy import Proxy
@@ -145,9 +145,9 @@ def elastic(elasticsearch_url: str) -> Iterator[Elasticsearch]:
 
 @pytest.fixture
 def index(elastic: Elasticsearch, unique: str) -> Iterator[str]:
-    """Give the name of an index that no other test uses, and drop it in the end."""
+    """Give the name of an index that no other test uses; what begins so goes in the end."""
     yield unique
-    elastic.options(ignore_status=404).indices.delete(index=unique)
+    clear(elastic, unique)
 
 
 @pytest.fixture
@@ -157,10 +157,9 @@ def counter_index(elastic: Elasticsearch, index: str) -> str:
 
 
 @pytest.fixture
-def bad_index(elastic: Elasticsearch, index: str) -> Iterator[str]:
+def bad_index(index: str) -> str:
     """Give a name for the index of dead letters."""
-    yield f"{index}-bad"
-    elastic.options(ignore_status=404).indices.delete(index=f"{index}-bad")
+    return f"{index}-bad"
 
 
 @pytest.fixture(scope="session")

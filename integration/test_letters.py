@@ -32,33 +32,6 @@ class Place(NamedTuple):
     box: Any
 
 
-@pytest.fixture
-def mysql_place(mysql: Cursor, own_url: str, unique: str) -> Place:
-    mysql.execute(f"CREATE TABLE {unique}.t (id BIGINT, n TINYINT)")
-    aside = {"onBadRow": "deadLetter", "deadLetter": "bad", "maxBadRows": "100%"}
-    query = MySqlQuery(ROWS, url=own_url, dbtable="t", **aside)
-    return Place(query, own_url, (), of_mysql.LetterBox)
-
-
-@pytest.fixture
-def elasticsearch_place(elastic: Elasticsearch, elasticsearch_url: str, index: str) -> Place:
-    fields = {"id": {"type": "long"}, "n": {"type": "byte"}}
-    elastic.indices.create(index=index, mappings={"properties": fields})
-    bad = {"onBadRow": "deadLetter", "deadLetter": f"{index}-bad", "maxBadRows": "100%"}
-    query = ElasticsearchQuery(ROWS, url=elasticsearch_url, index=index, indexPrefix=index, **bad)
-    prefix = ("-o", f"indexPrefix={index}")
-    return Place(query, elasticsearch_url, prefix, of_elasticsearch.LetterBox)
-
-
-@pytest.fixture
-def redis_place(redis_url: str, unique: str) -> Place:
-    with redis.Redis.from_url(redis_url) as client:
-        client.set(f"{unique}:300", "no hash")
-    bad = {"onBadRow": "deadLetter", "deadLetter": "bad", "maxBadRows": "100%"}
-    query = DirectQuery(ROWS, url=redis_url, keyPrefix=unique, key=f"{unique}:{{n}}", **bad)
-    return Place(query, redis_url, ("-o", f"keyPrefix={unique}"), of_redis.LetterBox)
-
-
 def letters(place: Place, *arguments: str) -> Result:
     run = ["letters", place.url, *arguments, *place.options]
     return CliRunner().invoke(main, run, catch_exceptions=False)
@@ -215,8 +188,11 @@ class Letters:
 
 class TestInMySql(Letters):
     @pytest.fixture
-    def place(self, mysql_place: Place) -> Place:
-        return mysql_place
+    def place(self, mysql: Cursor, own_url: str, unique: str) -> Place:
+        mysql.execute(f"CREATE TABLE {unique}.t (id BIGINT, n TINYINT)")
+        aside = {"onBadRow": "deadLetter", "deadLetter": "bad", "maxBadRows": "100%"}
+        query = MySqlQuery(ROWS, url=own_url, dbtable="t", **aside)
+        return Place(query, own_url, (), of_mysql.LetterBox)
 
     def test_names_of_sinks_are_told_apart_by_case(self, mysql: Cursor, place: Place) -> None:
         place.query.sink.check()
@@ -235,14 +211,25 @@ class TestInMySql(Letters):
 
 class TestInRedis(Letters):
     @pytest.fixture
-    def place(self, redis_place: Place) -> Place:
-        return redis_place
+    def place(self, redis_url: str, unique: str) -> Place:
+        with redis.Redis.from_url(redis_url) as client:
+            client.set(f"{unique}:300", "no hash")
+        bad = {"onBadRow": "deadLetter", "deadLetter": "bad", "maxBadRows": "100%"}
+        query = DirectQuery(ROWS, url=redis_url, keyPrefix=unique, key=f"{unique}:{{n}}", **bad)
+        return Place(query, redis_url, ("-o", f"keyPrefix={unique}"), of_redis.LetterBox)
 
 
 class TestInElasticsearch(Letters):
     @pytest.fixture
-    def place(self, elasticsearch_place: Place) -> Place:
-        return elasticsearch_place
+    def place(self, elastic: Elasticsearch, elasticsearch_url: str, index: str) -> Place:
+        fields = {"id": {"type": "long"}, "n": {"type": "byte"}}
+        elastic.indices.create(index=index, mappings={"properties": fields})
+        bad = {"onBadRow": "deadLetter", "deadLetter": f"{index}-bad", "maxBadRows": "100%"}
+        query = ElasticsearchQuery(
+            ROWS, url=elasticsearch_url, index=index, indexPrefix=index, **bad
+        )
+        prefix = ("-o", f"indexPrefix={index}")
+        return Place(query, elasticsearch_url, prefix, of_elasticsearch.LetterBox)
 
     def test_letters_of_several_shards_are_all_read(
         self, elastic: Elasticsearch, place: Place
@@ -261,4 +248,3 @@ class TestInElasticsearch(Letters):
         gone = letters(place, name, "--delete", "--yes", *of(place))
         assert gone.output == "2,000 letters deleted.\n"
         assert listed(place) == []
-        elastic.indices.delete(index=name)

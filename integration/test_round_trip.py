@@ -111,21 +111,8 @@ MANY = settings(
     max_examples=12,
     deadline=None,
     phases=[Phase.generate],  # an epoch that failed stops those after it
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.differing_executors],
 )
-
-
-@pytest.fixture(params=["hash", "string"])
-def redis_way(request: pytest.FixtureRequest, redis_url: str, unique: str) -> Way:
-    raw = {"url": redis_url, "key": f"{unique}:{{id}}", "model": request.param}
-    return Way(DirectQuery(SCHEMA, **raw), **raw)
-
-
-@pytest.fixture
-def mysql_way(mysql_url: str, mysql_name: str, table: str) -> Way:
-    raw = {"url": mysql_url, "dbtable": table}
-    query = MySqlQuery(SCHEMA, **raw, key="id", createTable="true")
-    return Way(query, stored=_in_mariadb if mysql_name == "mariadb" else lambda one: one, **raw)
 
 
 def _in_mariadb(value: Any) -> Any:
@@ -133,26 +120,33 @@ def _in_mariadb(value: Any) -> Any:
     return 0.0 if isinstance(value, float) and not value else value
 
 
-@pytest.fixture
-def elasticsearch_way(elasticsearch_url: str, elastic: Elasticsearch, index: str) -> Way:
-    raw = {"url": elasticsearch_url, "index": index}
-    query = ElasticsearchQuery(SCHEMA, **raw, key="id", createIndex="true")
-    return Way(query, seen=lambda: elastic.indices.refresh(index=index), **raw)
+class RoundTrip:
+    """What holds in each store."""
+
+    @MANY
+    @given(rows=ROWS)
+    def test_what_was_written_comes_back(self, way: Way, rows: list[Row]) -> None:
+        way.require_same(rows)
 
 
-@MANY
-@given(rows=ROWS)
-def test_redis_gives_back_what_was_written(redis_way: Way, rows: list[Row]) -> None:
-    redis_way.require_same(rows)
+class TestRedis(RoundTrip):
+    @pytest.fixture(params=["hash", "string"])
+    def way(self, request: pytest.FixtureRequest, redis_url: str, unique: str) -> Way:
+        raw = {"url": redis_url, "key": f"{unique}:{{id}}", "model": request.param}
+        return Way(DirectQuery(SCHEMA, **raw), **raw)
 
 
-@MANY
-@given(rows=ROWS)
-def test_mysql_gives_back_what_was_written(mysql_way: Way, rows: list[Row]) -> None:
-    mysql_way.require_same(rows)
+class TestMySql(RoundTrip):
+    @pytest.fixture
+    def way(self, mysql_url: str, mysql_name: str, table: str) -> Way:
+        raw = {"url": mysql_url, "dbtable": table}
+        query = MySqlQuery(SCHEMA, **raw, key="id", createTable="true")
+        return Way(query, stored=_in_mariadb if mysql_name == "mariadb" else lambda one: one, **raw)
 
 
-@MANY
-@given(rows=ROWS)
-def test_elasticsearch_gives_back_what_was_written(elasticsearch_way: Way, rows: list[Row]) -> None:
-    elasticsearch_way.require_same(rows)
+class TestElasticsearch(RoundTrip):
+    @pytest.fixture
+    def way(self, elasticsearch_url: str, elastic: Elasticsearch, index: str) -> Way:
+        raw = {"url": elasticsearch_url, "index": index}
+        query = ElasticsearchQuery(SCHEMA, **raw, key="id", createIndex="true")
+        return Way(query, seen=lambda: elastic.indices.refresh(index=index), **raw)

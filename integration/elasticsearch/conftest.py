@@ -27,6 +27,21 @@ def into_index(index: Index) -> Callable[..., ElasticsearchQuery]:
 
 
 @pytest.fixture
+def stream(elastic: Elasticsearch, index: Index) -> str:
+    """A data stream. Servers without the module for them make one by a first document."""
+    template = {
+        "settings": {"number_of_replicas": 0},
+        "mappings": {"dynamic": "strict", "properties": {"id": {"type": "long"}}},
+    }
+    elastic.indices.put_index_template(
+        name=index, index_patterns=[index], data_stream={}, template=template
+    )
+    first = elastic.index(index=index, document={"@timestamp": 0, "id": 0}, op_type="create")
+    elastic.delete(index=first["_index"], id=first["_id"])
+    return index
+
+
+@pytest.fixture
 def private_elasticsearch() -> Iterator[Private]:
     """Start a node of the test's own: `private_elasticsearch("http.max_content_length: 1mb")`."""
     with ExitStack() as running:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -207,22 +207,16 @@ def test_batch_without_a_name_is_refused_before_its_decision(
 
 def test_alias_of_another_index_is_refused(make: Make, index: Index) -> None:
     index.client.indices.create(index=f"{index}-other", aliases={f"{index}-visible": {}})
-    try:
-        with pytest.raises(OptionError, match=f"is an alias of {index}-other"):
-            make()
-    finally:
-        index.client.indices.delete(index=f"{index}-other")
+    with pytest.raises(OptionError, match=f"is an alias of {index}-other"):
+        make()
 
 
 def test_alias_as_the_target_is_refused_at_start(index: Index) -> None:
     """Once it leads elsewhere, readers would miss the epochs in one index or in the other."""
     index.client.indices.create(index=f"{index}-1", aliases={index: {"is_write_index": True}})
     shown = {"visibleAlias": f"{index}-visible", "sinkId": "orders"}
-    try:
-        with pytest.raises(OptionError, match=rf"an alias, contradict.*name the index: {index}-1"):
-            index.into(ROWS, createIndex="false", **shown)
-    finally:
-        index.client.indices.delete(index=f"{index}-1")
+    with pytest.raises(OptionError, match=rf"an alias, contradict.*name the index: {index}-1"):
+        index.into(ROWS, createIndex="false", **shown)
 
 
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
@@ -234,22 +228,15 @@ def numbered(ids: range) -> list[dict[str, int]]:
 
 
 @pytest.fixture
-def dropped(elastic: Elasticsearch, unique: str) -> Iterator[str]:
-    """Give a name with which the test's indices begin, and drop them in the end."""
-    yield unique
-    elastic.indices.delete(index=",".join(elastic.indices.get(index=f"{unique}*").body))
-
-
-@pytest.fixture
-def alias(elastic: Elasticsearch, dropped: str) -> str:
+def alias(elastic: Elasticsearch, index: Index) -> str:
     """An alias with a filter, and another one, of an index that has rows."""
     elastic.indices.create(
-        index=f"{dropped}-old",
+        index=f"{index}-old",
         settings={"number_of_replicas": 0, "refresh_interval": "7s"},
         mappings={"properties": {"id": {"type": "long"}, "n": {"type": "short"}}},
-        aliases={dropped: {}, f"{dropped}-few": {"filter": {"range": {"id": {"lt": 260}}}}},
+        aliases={index: {}, f"{index}-few": {"filter": {"range": {"id": {"lt": 260}}}}},
     )
-    return dropped
+    return index
 
 
 @pytest.fixture(params=[{}, {"key": "id"}], ids=["append", "upsert"])
@@ -344,16 +331,12 @@ def test_an_index_itself_is_not_replaced(elasticsearch_url: str, alias: str) -> 
         overwriting.sink.check()
 
 
-def test_the_first_index_is_made_behind_its_alias(
-    elasticsearch_url: str, dropped: str, elastic: Elasticsearch
-) -> None:
-    overwriting = ElasticsearchQuery(
-        COUNTER, url=elasticsearch_url, index=dropped, createIndex="true"
-    )
+def test_the_first_index_is_made_behind_its_alias(index: Index) -> None:
+    overwriting = index.query(COUNTER, createIndex="true")
     overwriting.overwrite = True
     overwriting.sink.check()
     overwriting.run(0, numbered(NEW))
-    assert held(elastic, dropped) == list(NEW)
+    assert held(index.client, index) == list(NEW)
 
 
 def test_one_that_is_passed_while_it_takes_over_replaces_nothing(

@@ -19,7 +19,7 @@ from integration.support.elasticsearch import (
     keep_log,
     row,
 )
-from integration.support.epochs import COUNTER, ElasticsearchQuery
+from integration.support.epochs import COUNTER, ElasticsearchQuery, cut_each
 from integration.support.marks import slow_cases
 from integration.support.proxy import Proxy
 
@@ -286,14 +286,12 @@ def test_last_row_stays_although_a_request_for_one_before_it_is_cut(
     proxy, given = elasticsearch_proxy, {"key": "id", "chunkRows": "1", "maxRetries": "0"}
     query = index.into(COUNTER, url=proxy.url, writeMode=mode, **given)
     query.run(0, [])
-    for nth in range(1, 5):
-        rows = [{"id": 1, "n": 10 * nth + at} for at in range(4)]
-        cuts = proxy.cuts
-        getattr(proxy, fault)(lambda request: b"%s/_bulk" % index.encode() in request, nth=nth)
-        query.run_until_done(nth, rows)
-        proxy.restore()
-        assert proxy.cuts == cuts + 1
-        assert index.documents()["1"] == {"id": 1, "n": 10 * nth + 3}
+
+    def run(epoch: int) -> None:
+        query.run_until_done(epoch, [{"id": 1, "n": 10 * epoch + at} for at in range(4)])
+        assert index.documents()["1"] == {"id": 1, "n": 10 * epoch + 3}
+
+    assert cut_each(proxy, fault, run, lambda request: b"%s/_bulk" % index.encode() in request) == 5
 
 
 @pytest.mark.parametrize("bad", ["not UTF-8", *slow_cases("a key twice")])

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 from click.testing import CliRunner, Result
 from elasticsearch import Elasticsearch
 from integration.support.elasticsearch import Index, documents
-from integration.support.epochs import COUNTER, ElasticsearchQuery
+from integration.support.epochs import COUNTER, ElasticsearchQuery, ones
 
 from sparkonce.errors import RowRefused
 from sparkonce.operate.cli import main
 
 
 @pytest.fixture
-def world(index: Index) -> Iterator[str]:
+def world(index: Index) -> Index:
     """A target for small numbers, and a prefix of the test's own."""
     fields = {"id": {"type": "long"}, "n": {"type": "byte"}}
     guard = {"sparkonce": {"type": "object", "enabled": False}}
     index.client.indices.create(index=index, mappings={"properties": {**fields, **guard}})
-    yield index
-    for name in ("ledger", "log", "bad"):
-        index.client.options(ignore_status=404).indices.delete(index=f"{index}-{name}")
+    return index
 
 
 @pytest.fixture
@@ -44,16 +41,12 @@ def sparkonce(command: str, query: ElasticsearchQuery, *arguments: str) -> Resul
     return CliRunner().invoke(main, [command, *given, *arguments], catch_exceptions=False)
 
 
-def ones(count: int) -> list[dict[str, int]]:
-    return [{"id": i, "n": 1} for i in range(count)]
-
-
 def test_recover_puts_refused_rows_aside_on_demand_and_doubles_nothing(
     query: ElasticsearchQuery, elastic: Elasticsearch, world: str
 ) -> None:
     query.run(0, [{"id": 3, "n": 127}])
     with pytest.raises(RowRefused):
-        query.run(1, ones(5))
+        query.run(1, ones(range(5)))
     assert "run recover" in sparkonce("status", query).output
     failed = sparkonce("recover", query)
     assert failed.exit_code == 1

@@ -21,14 +21,10 @@ from integration.support.elasticsearch import MANY_SLOW, SLOW, Index, has_script
 from integration.support.kit import (
     ConnectorReads,
     counting,
-    in_elasticsearch,
     index_of_elasticsearch,
 )
 from integration.support.proxy import Proxy
-from integration.support.runs import Job
 from integration.support.servers.elasticsearch import connect
-from pyspark import TaskContext
-from pyspark.sql import SparkSession
 
 from pyspark_elasticsearch.connector import ElasticsearchConnector
 from pyspark_elasticsearch.journal.indices import definition
@@ -278,39 +274,6 @@ class TestElasticsearchReads(ReadContract):
     @pytest.fixture
     def reading(self, elasticsearch_proxy: Proxy, index: Index) -> ReadSubject:
         return ElasticsearchReads(elasticsearch_proxy, index.client, index)
-
-
-@pytest.fixture
-def job(spark: SparkSession, index: Index, tmp_path: Path) -> Job:
-    made = Job(spark, tmp_path / "job", index.url, index)
-    made.format = "elasticsearch"
-    made.options = {"url": index.url, "index": index, "createIndex": "true"}
-    return made
-
-
-def half_and_fail(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The first attempt of a task dies with half of its rows written."""
-    context = TaskContext.get()
-    for batch in batches:
-        yield batch.slice(0, len(batch) // 2)
-        if context and context.attemptNumber() == 0 and batch.column(0)[0].as_py() >= 3000:
-            raise RuntimeError("the first attempt dies")
-        yield batch.slice(len(batch) // 2)
-
-
-@pytest.mark.slow
-def test_task_that_fails_and_replay_write_each_row_once(job: Job, index: Index) -> None:
-    job.transform = lambda rows: rows.coalesce(1).mapInArrow(half_and_fail, rows.schema)
-    job.put(range(3000))
-    job.put(range(3000, 6500))
-    job.run()
-    job.uncommit(1)
-    job.put(range(6500, 7000))
-    job.run()
-    assert in_elasticsearch(job.url, index) == Counter(range(7000))
-    sink = job.sink()
-    assert sink.ledger is not None
-    assert (sink.ledger.decision.epoch, sink.ledger.totals.rows) == (2, 7000)
 
 
 @pytest.fixture

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timezone
 from functools import partial
-from itertools import count
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
 from integration.support.elasticsearch import (
+    STAMPED,
     Index,
     apply_again,
     counting,
     decide,
     documents,
+    ids,
     keep_log,
+    stamped,
 )
-from integration.support.epochs import ElasticsearchQuery, ones, until_committed
+from integration.support.epochs import ElasticsearchQuery, cut_each, ones, until_committed
 from integration.support.marks import slow_cases
 from integration.support.proxy import CUTS, Proxy
 from integration.support.servers.process import wait_until
@@ -42,20 +43,16 @@ def test_rows_count_once_whichever_request_the_network_cuts(
 ) -> None:
     proxy = elasticsearch_proxy
     query = counting(proxy.url, counter_index, writeMode=mode, parallelism="2")
-    if mode == "append":
-        query.options.pop("key")
-    until_committed(query, 0, range(10))
-    for nth in count(1):
-        cuts = proxy.cuts
-        getattr(proxy, fault)(lambda _: True, nth=nth)
-        until_committed(query, nth, range(10))
-        proxy.restore()
-        assert counter_index.counts() == Counter(dict.fromkeys(range(10), nth + 1))
-        if proxy.cuts == cuts:
-            break  # an epoch has no request of that number
-    assert nth > 20
+
+    def run(epoch: int) -> None:
+        until_committed(query, epoch, range(10))
+        assert counter_index.counts() == Counter(dict.fromkeys(range(10), epoch + 1))
+
+    run(0)
+    last = cut_each(proxy, fault, run)
+    assert last > 20
     query.sink.store.log.refresh()  # what is listed late is listed now, and the next commit cleans
-    assert query.run(nth + 1).totals.rows == 10 * (nth + 1)
+    assert query.run(last + 1).totals.rows == 10 * (last + 1)
     query.sink.store.log.refresh()
     assert query.sink.store.staged(query.name) == []
 
@@ -75,9 +72,6 @@ def test_bulk_that_arrives_after_its_driver_was_overtaken_changes_nothing(
     proxy = elasticsearch_proxy
     slow = counting(proxy.url, counter_index, writeMode=mode, maxRetries="0", timeout="1")
     fast = counter_index.counting(writeMode=mode)
-    if mode == "append":
-        slow.options.pop("key")
-        fast.options.pop("key")
     fast.query_id = slow.query_id
     slow.sink.check()
     receipts = slow.stage(0, [{"id": 1, "n": 1}])
@@ -145,45 +139,14 @@ def test_unreachable_cluster_is_named_with_what_to_do() -> None:
         query.sink.check()
 
 
-ROWS = pa.schema([("@timestamp", pa.timestamp("us", "UTC")), ("id", pa.int64())])
 Make = Callable[..., ElasticsearchQuery]
-
-
-def rows(*ids: int) -> list[dict[str, Any]]:
-    return [{"@timestamp": datetime(2024, 2, 29, tzinfo=timezone.utc), "id": id_} for id_ in ids]
-
-
-def ids(client: Elasticsearch, stream: str) -> Counter[int]:
-    """How often each row is in the stream, over all its indices."""
-    client.indices.refresh(index=stream)
-    found = client.search(index=stream, size=10_000)["hits"]["hits"]
-    return Counter(hit["_source"]["id"] for hit in found)
-
-
-@pytest.fixture
-def stream(elastic: Elasticsearch, unique: str) -> Iterator[str]:
-    """A data stream. Servers without the module for them make one by a first document."""
-    fields = {"id": {"type": "long"}}
-    elastic.indices.put_index_template(
-        name=unique,
-        index_patterns=[unique],
-        data_stream={},
-        template={
-            "settings": {"number_of_replicas": 0},
-            "mappings": {"dynamic": "strict", "properties": fields},
-        },
-    )
-    first = elastic.index(index=unique, document={"@timestamp": 0, "id": 0}, op_type="create")
-    elastic.delete(index=first["_index"], id=first["_id"])
-    yield unique
-    elastic.options(ignore_status=(400, 405)).indices.delete_data_stream(name=unique)
 
 
 @pytest.fixture
 def into_stream(into_index: Make, stream: str) -> Make:
     """Make a checked query into the stream."""
 
-    def make(schema: pa.Schema = ROWS, **options: str) -> ElasticsearchQuery:
+    def make(schema: pa.Schema = STAMPED, **options: str) -> ElasticsearchQuery:
         return into_index(schema, **{"createIndex": "false", "index": stream, **options})
 
     return make
@@ -194,11 +157,11 @@ def test_rows_go_to_the_index_that_takes_writes(
     into_stream: Make, elastic: Elasticsearch, stream: str
 ) -> None:
     query = into_stream(chunkRows="2")
-    query.run(0, rows(1, 1, 2, 3, 4))
+    query.run(0, stamped(1, 1, 2, 3, 4))
     first, second = elastic.indices.rollover(alias=stream).body["old_index"], None
-    query.run(1, rows(5), rows(6))
+    query.run(1, stamped(5), stamped(6))
     second = elastic.indices.rollover(alias=stream).body["old_index"]
-    query.run(1, rows(7))
+    query.run(1, stamped(7))
     assert ids(elastic, stream) == Counter([1, 1, 2, 3, 4, 5, 6])
     assert [len(documents(elastic, index)) for index in (first, second)] == [5, 2]
 
@@ -210,7 +173,7 @@ def test_rollover_between_the_decision_and_what_is_sent_again_doubles_nothing(
     query = into_stream(chunkRows="2", parallelism="1")
     keep_log(query)
     elastic.indices.rollover(alias=stream)
-    manifest = decide(query, 0, rows(*range(5)), rows(9))
+    manifest = decide(query, 0, stamped(*range(5)), stamped(9))
     send, sent = query.sink.store.log.fetch, []
 
     def dies(place: Any) -> Any:
@@ -228,7 +191,7 @@ def test_rollover_between_the_decision_and_what_is_sent_again_doubles_nothing(
         elastic.indices.rollover(alias=stream)
         apply_again(query, manifest)
     query.restart()
-    query.run(1, rows(10))
+    query.run(1, stamped(10))
     elastic.indices.rollover(alias=stream)
     apply_again(query, manifest)
     assert ids(elastic, stream) == Counter([*range(5), 9, 10])
@@ -241,7 +204,7 @@ def test_row_that_lands_late_before_a_rollover_is_there_once(
     """After its look-up, and before the repeated row comes, which the rollover sends elsewhere."""
     query = into_stream()
     keep_log(query)
-    manifest = decide(query, 0, rows(1, 2))
+    manifest = decide(query, 0, stamped(1, 2))
     bulk, late = type(query.sink.store.cluster).ask, []
 
     def ask(doing: str, method: str, target: str, **given: Any) -> Any:
@@ -268,21 +231,15 @@ def test_rows_are_there_once_whichever_request_is_cut_and_with_a_rollover_at_eac
 ) -> None:
     proxy = elasticsearch_proxy
     query = into_stream(url=proxy.url, parallelism="2", chunkRows="2")
-    for nth in count():
-        cuts = proxy.cuts
-        if nth:
-            getattr(proxy, fault)(lambda _: True, nth=nth)
-        query.run_until_done(
-            nth,
-            rows(*range(3)),
-            rows(*range(3, 6)),
-            between=partial(elastic.indices.rollover, alias=stream),
-        )
-        proxy.restore()
-        assert ids(elastic, stream) == Counter(dict.fromkeys(range(6), nth + 1))
-        if nth and proxy.cuts == cuts:
-            break  # an epoch has no request of that number
-    assert nth > 15
+
+    def run(epoch: int) -> None:
+        roll_over = partial(elastic.indices.rollover, alias=stream)
+        parts = stamped(*range(3)), stamped(*range(3, 6))
+        query.run_until_done(epoch, *parts, between=roll_over)
+        assert ids(elastic, stream) == Counter(dict.fromkeys(range(6), epoch + 1))
+
+    run(0)
+    assert cut_each(proxy, fault, run) > 15
 
 
 @pytest.mark.parametrize(
@@ -332,7 +289,7 @@ def test_rows_are_there_once_although_their_driver_slept_before_it_sent_any(
 
     store.apply = sleeps
     try:
-        query.run(0, rows(1, 2))
+        query.run(0, stamped(1, 2))
     finally:
         del store.apply
     assert ids(elastic, stream) == Counter([1, 2])

@@ -4,66 +4,44 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
-from datetime import datetime, timezone
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
 from integration.support.elasticsearch import (
+    STAMPED,
     Index,
     apply_again,
     decide,
     documents,
     has_script_processor,
+    ids,
+    stamped,
 )
 from integration.support.epochs import ElasticsearchQuery
 from integration.support.marks import slow_cases
 
 from sparkonce.errors import OptionError, RowRefused, StoreRefused
 
-ROWS = pa.schema([("@timestamp", pa.timestamp("us", "UTC")), ("id", pa.int64())])
 Make = Callable[..., ElasticsearchQuery]
 REROUTE: dict[str, Any] = {"reroute": {"destination": "elsewhere"}}
 SCRIPT = {"script": {"source": "ctx._index = ctx._index + '-elsewhere'"}}
 MOVED = "it could be there twice"
 
 
-def stamped(*ids: int) -> list[dict[str, Any]]:
-    return [{"@timestamp": datetime(2024, 2, 29, tzinfo=timezone.utc), "id": id_} for id_ in ids]
-
-
-def found(client: Elasticsearch, index: str) -> Counter[int]:
-    client.indices.refresh(index=index)
-    return Counter(hit["_source"]["id"] for hit in client.search(index=index)["hits"]["hits"])
-
-
 @pytest.fixture
-def pipeline(elastic: Elasticsearch, unique: str) -> Iterator[Callable[..., str]]:
+def pipeline(elastic: Elasticsearch, index: Index) -> Callable[..., str]:
     """Make a pipeline of these processors."""
     if not has_script_processor(elastic):
         pytest.skip("the server lacks the processors")
-    made = []
 
-    def make(*processors: dict[str, Any], name: str = unique) -> str:
-        made.append(name)
+    def make(*processors: dict[str, Any], name: str = index) -> str:
         elastic.ingest.put_pipeline(id=name, processors=list(processors))
         return name
 
-    yield make
-    for name in made:
-        elastic.options(ignore_status=(400, 404)).ingest.delete_pipeline(id=name)
-
-
-@pytest.fixture
-def stream(elastic: Elasticsearch, unique: str) -> Iterator[str]:
-    """A data stream."""
-    elastic.indices.put_index_template(name=unique, index_patterns=[unique], data_stream={})
-    first = elastic.index(index=unique, document={"@timestamp": 0}, op_type="create")
-    elastic.delete(index=first["_index"], id=first["_id"])
-    yield unique
-    elastic.options(ignore_status=(400, 405)).indices.delete_data_stream(name=unique)
+    return make
 
 
 def with_pipeline(
@@ -88,7 +66,7 @@ def test_pipeline_that_moves_rows_is_refused_at_start(
     into_index: Make, pipeline: Callable[..., str], processor: dict[str, Any]
 ) -> None:
     with pytest.raises(StoreRefused, match=MOVED):
-        into_index(ROWS, pipeline=pipeline(processor))
+        into_index(STAMPED, pipeline=pipeline(processor))
 
 
 @pytest.mark.parametrize("option", ["default_pipeline", "final_pipeline"])
@@ -99,15 +77,15 @@ def test_pipeline_of_the_index_that_calls_one_that_moves_rows_is_refused_at_star
     calling = pipeline({"pipeline": {"name": called}}, {"pipeline": {"name": index}}, name=index)
     index.client.indices.create(index=index, settings={f"index.{option}": calling})
     with pytest.raises(StoreRefused, match=f"{called}.*has 'reroute'.*{MOVED}"):
-        index.into(ROWS, createIndex="false")
-    index.into(ROWS, createIndex="false", key="id", writeMode="delete")  # no pipeline is asked
+        index.into(STAMPED, createIndex="false")
+    index.into(STAMPED, createIndex="false", key="id", writeMode="delete")  # no pipeline is asked
 
 
 def test_decided_rows_are_not_sent_again_through_a_pipeline_that_moves_them(
     elastic: Elasticsearch, index: Index, pipeline: Callable[..., str]
 ) -> None:
     """They may be there, from before that pipeline, and would be there once more elsewhere."""
-    query = index.into(ROWS)
+    query = index.into(STAMPED)
     decide(query, 0, stamped(1, 2))
     settings: dict[str, Any] = {"index.default_pipeline": pipeline(REROUTE)}
     elastic.indices.put_settings(index=index, settings=settings)
@@ -117,7 +95,7 @@ def test_decided_rows_are_not_sent_again_through_a_pipeline_that_moves_them(
     elastic.indices.put_settings(index=index, settings={"index.default_pipeline": None})
     query.restart()
     query.run(0, [])
-    assert found(elastic, index) == Counter([1, 2])
+    assert ids(elastic, index) == Counter([1, 2])
 
 
 def of_stream(stream: str, pipeline: str) -> dict[str, Any]:
@@ -130,7 +108,7 @@ def test_row_that_leaves_its_stream_unforeseen_is_taken_back_before_it_is_sent_a
     into_index: Make, elastic: Elasticsearch, stream: str, pipeline: Callable[..., str]
 ) -> None:
     """The next index of the stream may have a pipeline, and come while an epoch is applied."""
-    query = into_index(ROWS, index=stream, createIndex="false", chunkRows="2")
+    query = into_index(STAMPED, index=stream, createIndex="false", chunkRows="2")
     query.run(0, stamped(1))
     elastic.indices.put_index_template(**of_stream(stream, pipeline(SCRIPT)))
     store, apply = query.sink.store, query.sink.store.apply
@@ -146,12 +124,11 @@ def test_row_that_leaves_its_stream_unforeseen_is_taken_back_before_it_is_sent_a
     query.restart()
     with pytest.raises(OptionError, match="would go through ingest pipeline"):
         query.run(1, [])
-    assert found(elastic, f"{stream}-elsewhere") == Counter()
+    assert ids(elastic, f"{stream}-elsewhere") == Counter()
     elastic.indices.put_settings(index=stream, settings={"index.default_pipeline": None})
     query.restart()
     query.run(1, [])
-    assert found(elastic, stream) == Counter([1, 2, 3, 4])
-    elastic.indices.delete(index=f"{stream}-elsewhere")
+    assert ids(elastic, stream) == Counter([1, 2, 3, 4])
 
 
 def test_data_stream_takes_no_rows_through_a_pipeline(
@@ -160,8 +137,8 @@ def test_data_stream_takes_no_rows_through_a_pipeline(
     """Nothing in an answer tells a row that is dropped at one try, and written at another."""
     pipeline()
     with pytest.raises(OptionError, match=f"would go through ingest pipeline '{stream}'"):
-        into_index(ROWS, index=stream, createIndex="false", pipeline=stream)
-    query = into_index(ROWS, index=stream, createIndex="false")
+        into_index(STAMPED, index=stream, createIndex="false", pipeline=stream)
+    query = into_index(STAMPED, index=stream, createIndex="false")
     query.run(0, stamped(1))
     elastic.indices.put_index_template(**of_stream(stream, stream))
     elastic.indices.rollover(alias=stream)
@@ -169,7 +146,7 @@ def test_data_stream_takes_no_rows_through_a_pipeline(
         query.run(1, stamped(2))
     elastic.indices.put_settings(index=stream, settings={"index.default_pipeline": "_none"})
     query.run(1, stamped(2))
-    assert found(elastic, stream) == Counter([1, 2])
+    assert ids(elastic, stream) == Counter([1, 2])
 
 
 TEXTS = pa.schema([("id", pa.int64()), ("text", pa.string())])
@@ -206,7 +183,6 @@ def test_rows_that_a_pipeline_sends_elsewhere_unseen_are_taken_back_and_stop_the
     query.restart()
     query.run(0, [])
     assert stored(elastic, index) == Counter(range(10))
-    elastic.options(ignore_status=404).indices.delete(index=f"{index}-elsewhere")
 
 
 def test_document_that_was_written_over_elsewhere_is_told_and_not_deleted(
@@ -263,16 +239,11 @@ def test_pipeline_of_an_index_that_a_row_may_name_is_refused_before_the_decision
         elastic.indices.put_template(name=index, index_patterns=[f"{index}-b*"], **about)
     else:
         elastic.indices.put_settings(index=f"{index}-a", **about)
-    try:
-        query.run(1, [{"id": 2, "text": "a"}])
-        pipeline(UNSEEN["csv"])
-        with pytest.raises(StoreRefused, match=f"pipeline '{index}' of .* has 'csv'"):
-            query.run(2, [{"id": 3, "text": "b"}])
-        assert stored(elastic, index) == Counter([1, 2])
-    finally:
-        elastic.indices.delete(index=f"{index}-a")
-        elastic.options(ignore_status=404).indices.delete_index_template(name=index)
-        elastic.options(ignore_status=404).indices.delete_template(name=index)
+    query.run(1, [{"id": 2, "text": "a"}])
+    pipeline(UNSEEN["csv"])
+    with pytest.raises(StoreRefused, match=f"pipeline '{index}' of .* has 'csv'"):
+        query.run(2, [{"id": 3, "text": "b"}])
+    assert stored(elastic, index) == Counter([1, 2])
 
 
 def test_template_whose_names_become_data_streams_is_refused_before_the_decision(
@@ -282,15 +253,12 @@ def test_template_whose_names_become_data_streams_is_refused_before_the_decision
     elastic.indices.put_index_template(
         name=index, index_patterns=[f"{index}-*-b"], data_stream={}, priority=5
     )
-    try:
-        with pytest.raises(OptionError, match=f"index template {index} .* data streams"):
-            index.into(TEXTS, key="id", **given)
-        elastic.indices.put_index_template(
-            name=f"{index}-plain", index_patterns=[f"{index}-*"], priority=6
-        )
+    with pytest.raises(OptionError, match=f"index template {index} .* data streams"):
         index.into(TEXTS, key="id", **given)
-    finally:
-        elastic.indices.delete_index_template(name=f"{index},{index}-plain")
+    elastic.indices.put_index_template(
+        name=f"{index}-plain", index_patterns=[f"{index}-*"], priority=6
+    )
+    index.into(TEXTS, key="id", **given)
 
 
 def test_row_that_goes_through_a_pipeline_by_an_alias_or_is_dropped_is_where_it_should_be(
@@ -339,20 +307,15 @@ def test_what_an_index_or_pipeline_names_and_is_gone_is_told_before_the_decision
     processors = [{"pipeline": missing}, {"pipeline": {"name": called}}]
     elastic.ingest.put_pipeline(id=called, processors=[{"script": script}])
     elastic.ingest.put_pipeline(id=index, processors=processors)
-    try:
-        query = index.into(COUNTS)
-        elastic.indices.put_settings(index=index, settings={"index.final_pipeline": index})
-        query.run(0, ONE_ROW)
-        elastic.ingest.delete_pipeline(id=called)
-        with pytest.raises(OptionError, match=f"no ingest pipeline '{called}'"):
-            query.run(1, ONE_ROW)
-        elastic.ingest.put_pipeline(id=called, processors=[])
+    query = index.into(COUNTS)
+    elastic.indices.put_settings(index=index, settings={"index.final_pipeline": index})
+    query.run(0, ONE_ROW)
+    elastic.ingest.delete_pipeline(id=called)
+    with pytest.raises(OptionError, match=f"no ingest pipeline '{called}'"):
         query.run(1, ONE_ROW)
-        assert sorted(row["n"] for row in index.documents().values()) == [1, 2]
-    finally:
-        elastic.indices.put_settings(index=index, settings={"index.final_pipeline": None})
-        for name in (index, called):
-            elastic.options(ignore_status=404).ingest.delete_pipeline(id=name)
+    elastic.ingest.put_pipeline(id=called, processors=[])
+    query.run(1, ONE_ROW)
+    assert sorted(row["n"] for row in index.documents().values()) == [1, 2]
 
 
 def test_index_of_dead_letters_that_is_deleted_is_made_anew_with_its_mappings(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import Any
@@ -31,24 +31,15 @@ pytestmark = pytest.mark.variants
 Make = Callable[..., ElasticsearchQuery]
 
 
-@pytest.fixture
-def several(index: Index) -> Iterator[None]:
-    """Delete all indices whose names begin with the test's."""
-    yield
-    index.client.indices.delete(index=list(index.client.indices.get(index=f"{index}-*")))
-
-
 def test_index_that_is_made_and_turns_out_not_to_be_fit_is_taken_back(
     elastic: Elasticsearch, index: Index
 ) -> None:
     unsafe = {"settings": {"translog.durability": "async"}}
     elastic.indices.put_index_template(name=index, index_patterns=[index], template=unsafe)
-    try:
-        with pytest.raises(StoreUnsafe, match="durability=async"):
-            index.into(ROWS)
-        assert not elastic.indices.exists(index=index)
-    finally:
-        elastic.indices.delete_index_template(name=index)
+    with pytest.raises(StoreUnsafe, match="durability=async"):
+        index.into(ROWS)
+    assert not elastic.indices.exists(index=index)
+    elastic.indices.delete_index_template(name=index)
     index.into(ROWS)
 
 
@@ -79,11 +70,8 @@ def test_reason_for_which_a_new_index_is_not_fit_is_told_whatever_keeps_it_from_
         raise StoreUnreachable("no answer")
 
     monkeypatch.setattr("pyspark_elasticsearch.write.preflight._take_back", down)
-    try:
-        with pytest.raises(StoreUnsafe, match="durability=async"):
-            index.into(ROWS)
-    finally:
-        index.client.indices.delete_index_template(name=index)
+    with pytest.raises(StoreUnsafe, match="durability=async"):
+        index.into(ROWS)
 
 
 def test_composite_keys_are_joined_unambiguously(index: Index) -> None:
@@ -153,7 +141,6 @@ def test_routing_may_be_a_column_of_any_plain_type(
     assert hit["_routing"].startswith(text)
 
 
-@pytest.mark.usefixtures("several")
 def test_rows_of_a_rollover_alias_stay_in_the_index_of_the_decision(
     elastic: Elasticsearch, index: Index
 ) -> None:
@@ -186,7 +173,6 @@ def test_alias_that_routes_is_refused_since_its_documents_would_be_there_twice(
         index.into(ROWS, key="id", index=f"{index}-routed", createIndex="false")
 
 
-@pytest.mark.usefixtures("several")
 def test_index_is_made_from_columns_and_dates(index: Index) -> None:
     schema = pa.schema(
         [("id", pa.int64()), ("land", pa.string()), ("at", pa.timestamp("us", "UTC"))]
@@ -212,7 +198,6 @@ def test_index_is_made_from_columns_and_dates(index: Index) -> None:
             query.stage(1, [{**rows[0], "land": land}])
 
 
-@pytest.mark.usefixtures("several")
 def test_delete_from_an_index_that_is_not_there_is_done(index: Index) -> None:
     schema = pa.schema([("id", pa.int64()), ("land", pa.string()), ("op", pa.string())])
     given = {"index": f"{index}-{{land}}", "createIndex": "false", "opColumn": "op"}
@@ -227,33 +212,29 @@ def test_alias_that_is_moved_to_an_index_that_loses_rows_is_refused_at_the_next_
     """Also soon after a check, which holds for a minute."""
     unsafe = {"number_of_replicas": 0, "translog": {"durability": "async"}}
     elastic.indices.create(index=f"{index}-1", aliases={index: {}})
-    try:
-        query = index.into(ROWS, key="id", createIndex="false")
-        query.run(0, [row(1)])
-        elastic.indices.create(index=f"{index}-2", settings=unsafe)
-        moved = [
-            {"remove": {"index": f"{index}-1", "alias": index}},
-            {"add": {"index": f"{index}-2", "alias": index}},
-        ]
-        elastic.indices.update_aliases(actions=moved)
-        with pytest.raises(StoreUnsafe, match=rf"{index}-2 has index.translog.durability=async"):
-            query.run(1, [row(2)])
-        safe = {"index.translog.durability": "request"}
-        elastic.indices.put_settings(index=f"{index}-2", settings=safe)
-        query.restart()
+    query = index.into(ROWS, key="id", createIndex="false")
+    query.run(0, [row(1)])
+    elastic.indices.create(index=f"{index}-2", settings=unsafe)
+    moved = [
+        {"remove": {"index": f"{index}-1", "alias": index}},
+        {"add": {"index": f"{index}-2", "alias": index}},
+    ]
+    elastic.indices.update_aliases(actions=moved)
+    with pytest.raises(StoreUnsafe, match=rf"{index}-2 has index.translog.durability=async"):
         query.run(1, [row(2)])
-        assert [one["id"] for one in rows(elastic, f"{index}-2")] == [2]
-    finally:
-        elastic.indices.delete(index=f"{index}-1,{index}-2", ignore_unavailable=True)
+    safe = {"index.translog.durability": "request"}
+    elastic.indices.put_settings(index=f"{index}-2", settings=safe)
+    query.restart()
+    query.run(1, [row(2)])
+    assert [one["id"] for one in rows(elastic, f"{index}-2")] == [2]
 
 
 @pytest.fixture
-def two_names(elastic: Elasticsearch, index: Index) -> Iterator[tuple[str, str]]:
+def two_names(elastic: Elasticsearch, index: Index) -> tuple[str, str]:
     """An index and an alias of it, which may move on to a second index."""
     elastic.indices.create(index=f"{index}-1", aliases={index: {}})
     elastic.indices.create(index=f"{index}-2")
-    yield index, f"{index}-1"
-    elastic.indices.delete(index=f"{index}-1,{index}-2")
+    return index, f"{index}-1"
 
 
 @pytest.mark.parametrize("moves", [False, True], ids=["stays", "moves"])
@@ -316,9 +297,9 @@ BROAD: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture
-def template(elastic: Elasticsearch, unique: str) -> Iterator[Callable[..., str]]:
+def template(elastic: Elasticsearch, index: Index) -> Callable[..., str]:
     """Make a template for all indices of this prefix, as one for `*` is for all; the prefix."""
-    prefix = f"{unique}-own"
+    prefix = f"{index}-own"
 
     def make(**of: Any) -> str:
         try:
@@ -329,10 +310,7 @@ def template(elastic: Elasticsearch, unique: str) -> Iterator[Callable[..., str]
             pytest.skip(f"this release knows no such template: {error.message}")
         return prefix
 
-    yield make
-    elastic.options(ignore_status=404).indices.delete_index_template(name=prefix)
-    for name in ("ledger", "log", "bad", "target"):
-        elastic.options(ignore_status=404).indices.delete(index=f"{prefix}-{name}")
+    return make
 
 
 @pytest.mark.parametrize("kind", ["logsdb", "other fields", *slow_cases("no source")])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 from integration.support.elasticsearch import Index, counting, decide, documents
-from integration.support.epochs import ElasticsearchQuery
+from integration.support.epochs import ElasticsearchQuery, ones
 from integration.support.marks import slow_cases
 
 from pyspark_elasticsearch.journal.records import LedgerRecords
@@ -16,10 +16,6 @@ from sparkonce.errors import RowRefused, StoreUnreachable
 
 OWN = {"id": {"type": "long"}, "sparkonce": {"type": "object", "enabled": False}}
 MODES = ["upsert", *slow_cases("append", "increment")]
-
-
-def ones(start: int, stop: int) -> list[dict[str, Any]]:
-    return [{"id": n, "n": 1} for n in range(start, stop)]
 
 
 def make(elastic: Elasticsearch, index: str, fields: int = 1000) -> None:
@@ -40,8 +36,6 @@ def words(elastic: Elasticsearch, index: str) -> None:
 def into(url: str, index: str, bad_index: str, mode: str, **options: str) -> ElasticsearchQuery:
     aside = {"onBadRow": "deadLetter", "deadLetter": bad_index, "chunkRows": "500"}
     query = counting(url, index, **{**aside, **options}, writeMode=mode)
-    if mode == "append":
-        query.options.pop("key")
     query.sink.check()
     return query
 
@@ -54,11 +48,11 @@ def test_good_rows_by_the_thousands_do_not_go_aside(
     query = into(index.url, index, bad_index, mode)
     for _ in range(3):  # a supervisor
         with pytest.raises(RowRefused, match=r"rows of 5,000 of epoch 0 .*Limit of total fields"):
-            query.run(0, ones(0, 5000))
+            query.run(0, ones(range(5000)))
         query.restart()
     assert len(documents(elastic, bad_index)) <= 500
     elastic.indices.put_settings(index=index, settings={"index.mapping.total_fields.limit": 1000})
-    query.run(0, ones(0, 5000))
+    query.run(0, ones(range(5000)))
     letters = len(documents(elastic, bad_index))
     assert len(index.documents()) == 5000 - letters
 
@@ -69,7 +63,7 @@ def test_ten_bad_rows_alone_in_a_partition_stop_nothing(
     words(index.client, index)
     query = into(index.url, index, bad_index, "upsert")
     with caplog.at_level(logging.WARNING, "sparkonce"):
-        ledger = query.run(0, [{"id": n, "n": 1000} for n in range(10)], ones(10, 1000))
+        ledger = query.run(0, [{"id": n, "n": 1000} for n in range(10)], ones(range(10, 1000)))
     assert (len(documents(index.client, bad_index)), len(index.documents())) == (10, 990)
     assert (ledger.totals.rows, ledger.totals.aside, ledger.totals.unstored) == (1000, 10, 0)
     (said,) = [one for one in caplog.messages if "can't be stored" in one]
@@ -94,7 +88,7 @@ def test_a_slow_stream_into_a_broken_index_stops_too_until_a_row_is_stored(
     query.restart(maxBadRows="20")
     assert query.run(5, bad[:1]).totals.unstored == 11
     query.restart(maxBadRows="10%")
-    assert query.run(6, [*bad, *ones(3, 4)]).totals.unstored == 0
+    assert query.run(6, [*bad, *ones(range(3, 4))]).totals.unstored == 0
     assert query.run(7, bad).totals.unstored == 2
 
 
@@ -154,11 +148,11 @@ def test_slow_stream_goes_on_once_the_index_is_mended(
     make(elastic, index, fields=2)
     query = into(index.url, index, bad_index, "upsert")
     for epoch in range(5):
-        query.run(epoch, ones(2 * epoch, 2 * epoch + 2))
+        query.run(epoch, ones(range(2 * epoch, 2 * epoch + 2)))
     for _ in range(2):
         query.restart()
         with pytest.raises(RowRefused, match="behind 10 in epochs before it"):
-            query.run(5, ones(10, 13), ones(13, 16))
+            query.run(5, ones(range(10, 13)), ones(range(13, 16)))
     assert len(documents(elastic, bad_index)) == 10
     elastic.indices.put_settings(index=index, settings={"index.mapping.total_fields.limit": 1000})
     query.restart()
@@ -197,7 +191,7 @@ def test_bad_rows_of_an_epoch_that_was_applied_in_part_count_on(
     words(index.client, index)
     query = into(index.url, index, bad_index, "upsert", chunkRows="4", parallelism="1")
     bad = [{"id": n, "n": 1000} for n in range(12)]
-    receipts = query.stage(0, [*bad[:8], *ones(12, 40), *bad[8:]])
+    receipts = query.stage(0, [*bad[:8], *ones(range(12, 40)), *bad[8:]])
     store, applied = query.sink.store, []
 
     def dies(rows: int) -> None:

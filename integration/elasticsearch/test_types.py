@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
-from integration.support.elasticsearch import Index, apply_again, decide, documents, keep_log
+from integration.support.elasticsearch import Index, apply_again, decide, keep_log
 from integration.support.elasticsearch_round_trips import ROUND_TRIPS
 from integration.support.epochs import COUNTER, ElasticsearchQuery
 
@@ -150,15 +150,6 @@ ROW = {"id": 1, "n": 1}
 SCRIPTED = pytest.mark.parametrize("mode", ["update", "increment"])
 
 
-@pytest.fixture
-def pipeline(elastic: Elasticsearch, unique: str) -> Iterator[str]:
-    """A pipeline, and an index of that name."""
-    elastic.ingest.put_pipeline(id=unique, processors=[])
-    yield unique
-    elastic.indices.delete(index=unique)
-    elastic.ingest.delete_pipeline(id=unique)
-
-
 @pytest.mark.parametrize(
     "about",
     [
@@ -187,15 +178,16 @@ def test_index_that_would_not_keep_the_guard_takes_no_update_or_increment(
 @pytest.mark.parametrize("option", ["default_pipeline", "final_pipeline"])
 @SCRIPTED
 def test_index_whose_own_pipeline_could_drop_rows_takes_no_update_or_increment(
-    into_index: Make, elastic: Elasticsearch, pipeline: str, option: str, mode: str
+    elastic: Elasticsearch, index: Index, option: str, mode: str
 ) -> None:
-    elastic.indices.create(index=pipeline, settings={f"index.{option}": pipeline})
-    given = {"index": pipeline, "key": "id", "writeMode": mode, "createIndex": "false"}
+    elastic.ingest.put_pipeline(id=index, processors=[])
+    elastic.indices.create(index=index, settings={f"index.{option}": index})
+    given = {"key": "id", "writeMode": mode, "createIndex": "false"}
     with pytest.raises(StoreUnsafe, match=rf'has index.{option}=.*"index.{option}": "_none"'):
-        into_index(COUNTER, **given)
-    elastic.indices.put_settings(index=pipeline, settings={f"index.{option}": "_none"})
-    into_index(COUNTER, **given).run(0, [ROW])
-    (found,) = documents(elastic, pipeline).values()
+        index.into(COUNTER, **given)
+    elastic.indices.put_settings(index=index, settings={f"index.{option}": "_none"})
+    index.into(COUNTER, **given).run(0, [ROW])
+    (found,) = index.documents().values()
     assert found["n"] == 1
 
 
@@ -254,7 +246,6 @@ def test_sink_whose_clock_is_far_ahead_makes_no_guard_of_an_epoch_in_progress_gi
     query.run(0, [])
     found = index.client.get(index=index, id="1")["_source"]
     assert (found["n"], set(found["sparkonce"])) == (3, {query.name, ahead.name})
-    index.client.indices.delete(index=f"{index}-ledger,{index}-log")
 
 
 def remedied(elastic: Elasticsearch, index: str, query: ElasticsearchQuery, refused: str) -> None:
@@ -314,4 +305,3 @@ def test_lost_ledger_and_a_clock_that_is_behind_are_an_error_and_not_silence(
     query.run(0, [])
     found = {row["id"]: row["n"] for row in index.documents().values()}
     assert found == {1: 6 if mode == "increment" else 5, 2: 5}
-    elastic.indices.delete(index=f"{index}-ledger,{index}-log")

@@ -94,7 +94,6 @@ def test_pipeline_that_is_deleted_in_mid_query_makes_no_row_a_bad_one(
     elastic.ingest.put_pipeline(id=index, processors=[])
     query.restart()
     query.run(0, ones(range(5)))
-    elastic.ingest.delete_pipeline(id=index)
     assert len(index.documents()) == 5
     assert documents(elastic, bad_index) == {}
 
@@ -104,20 +103,17 @@ def test_index_that_is_deleted_under_a_decided_epoch_is_not_made_anew(
 ) -> None:
     elastic.indices.create(index=f"{index}-1", aliases={index: {}})
     elastic.indices.create(index=f"{index}-2")
-    try:
-        query = index.into(COUNTER, key="id", createIndex="false")
-        decide(query, 0, ones(range(5)))
-        move = {"add": {"index": f"{index}-2", "alias": index}}
-        elastic.indices.update_aliases(actions=[move, {"remove_index": {"index": f"{index}-1"}}])
-        query.restart()
-        with pytest.raises(StoreRefused, match=f"no index {index}-1 any more"):
-            query.run(0, [])
-        assert not elastic.indices.exists(index=f"{index}-1")
-        elastic.indices.create(index=f"{index}-1")
+    query = index.into(COUNTER, key="id", createIndex="false")
+    decide(query, 0, ones(range(5)))
+    move = {"add": {"index": f"{index}-2", "alias": index}}
+    elastic.indices.update_aliases(actions=[move, {"remove_index": {"index": f"{index}-1"}}])
+    query.restart()
+    with pytest.raises(StoreRefused, match=f"no index {index}-1 any more"):
         query.run(0, [])
-        assert len(documents(elastic, f"{index}-1")) == 5
-    finally:
-        elastic.indices.delete(index=f"{index}-1,{index}-2", ignore_unavailable=True)
+    assert not elastic.indices.exists(index=f"{index}-1")
+    elastic.indices.create(index=f"{index}-1")
+    query.run(0, [])
+    assert len(documents(elastic, f"{index}-1")) == 5
 
 
 @pytest.mark.parametrize("which", ["target", "ledger", "bad"])
@@ -131,12 +127,9 @@ def test_index_that_may_lose_what_it_acknowledged_is_refused(
     counter_index.client.indices.put_settings(
         index=index, settings={"index.translog.durability": "async"}
     )
-    try:
-        other = counter_index.counting(**given, sinkId="b")
-        with pytest.raises(StoreUnsafe, match=r"durability=async.*request"):
-            other.sink.check()
-    finally:
-        counter_index.client.indices.delete(index=f"{own}-ledger,{own}-log,{own}-bad")
+    other = counter_index.counting(**given, sinkId="b")
+    with pytest.raises(StoreUnsafe, match=r"durability=async.*request"):
+        other.sink.check()
 
 
 def test_column_that_a_strict_mapping_lacks_is_named_at_start(counter_index: Index) -> None:
@@ -176,8 +169,6 @@ def test_index_that_would_refuse_every_row_after_its_decision_is_refused_at_star
 ) -> None:
     index.client.indices.create(index=index, **about)
     query = index.counting(writeMode=mode)
-    if mode == "append":
-        query.options.pop("key")
     with pytest.raises(OptionError, match=said):
         query.sink.check()
     if "_routing" in about["mappings"]:
@@ -199,17 +190,13 @@ def test_data_stream_that_is_not_there_is_named_at_start(
     elastic: Elasticsearch, index: Index, create: str
 ) -> None:
     elastic.indices.put_index_template(name=index, index_patterns=[index], data_stream={})
-    try:
-        with pytest.raises(OptionError, match=f"no data stream {index}.*name an index that"):
-            index.into(COUNTER, key="id", createIndex=create)
-        schema = pa.schema([("@timestamp", pa.int64())])
-        with pytest.raises(OptionError, match=f"no data stream.*PUT _data_stream/{index}"):
-            index.into(schema, createIndex=create)
-        elastic.index(index=index, document={"@timestamp": 0}, op_type="create")
+    with pytest.raises(OptionError, match=f"no data stream {index}.*name an index that"):
+        index.into(COUNTER, key="id", createIndex=create)
+    schema = pa.schema([("@timestamp", pa.int64())])
+    with pytest.raises(OptionError, match=f"no data stream.*PUT _data_stream/{index}"):
         index.into(schema, createIndex=create)
-    finally:
-        elastic.options(ignore_status=(400, 404)).indices.delete_data_stream(name=index)
-        elastic.options(ignore_status=400).indices.delete_index_template(name=index)
+    elastic.index(index=index, document={"@timestamp": 0}, op_type="create")
+    index.into(schema, createIndex=create)
 
 
 def deep(levels: int) -> pa.DataType:
@@ -232,10 +219,7 @@ def test_limit_that_a_new_index_exceeds_is_named_and_can_be_raised(
         index.into(schema)
     raised = {"settings": {limit: 1200}}
     index.client.indices.put_index_template(name=index, index_patterns=[index], template=raised)
-    try:
-        index.into(schema)
-    finally:
-        index.client.indices.delete_index_template(name=index)
+    index.into(schema)
 
 
 def test_index_that_takes_objects_apart_has_no_room_for_the_guard(index: Index) -> None:
@@ -331,19 +315,15 @@ def test_pipeline_with_another_body_stops_the_next_epoch_before_its_decision(
     called, moves = f"{index}-called", {"set": {"field": "_id", "value": "one"}}
     elastic.ingest.put_pipeline(id=called, processors=[])
     elastic.ingest.put_pipeline(id=index, processors=[{"pipeline": {"name": called}}])
-    try:
-        query = index.into(COUNTS, pipeline=index)
-        query.run(0, ONE)
-        elastic.ingest.put_pipeline(id=called, processors=[moves])
-        require_refused_undecided(query, StoreRefused, f"{called}.*has 'set'")
-        elastic.ingest.delete_pipeline(id=index)
-        require_refused_undecided(query, SparkonceError, f"no ingest pipeline '{index}'")
-        elastic.ingest.put_pipeline(id=index, processors=[])
-        query.run(1, ONE)
-        assert len(index.documents()) == 2
-    finally:
-        for name in (index, called):
-            elastic.options(ignore_status=404).ingest.delete_pipeline(id=name)
+    query = index.into(COUNTS, pipeline=index)
+    query.run(0, ONE)
+    elastic.ingest.put_pipeline(id=called, processors=[moves])
+    require_refused_undecided(query, StoreRefused, f"{called}.*has 'set'")
+    elastic.ingest.delete_pipeline(id=index)
+    require_refused_undecided(query, SparkonceError, f"no ingest pipeline '{index}'")
+    elastic.ingest.put_pipeline(id=index, processors=[])
+    query.run(1, ONE)
+    assert len(index.documents()) == 2
 
 
 def test_one_request_an_epoch_asks_what_the_target_is(

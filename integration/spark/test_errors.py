@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import datetime as dt
-import json
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -157,66 +153,41 @@ def test_a_table_that_save_as_table_made_says_what_to_do(
     spark.sql(f"DROP TABLE {unique}_d")
 
 
-UTC = dt.timezone.utc
-INSTANT = dt.datetime(2013, 1, 1, 5, 0, 0, 123456, UTC)
-
-
-# SQL of the value, its form in the hash, and how to read that form back.
-FORMS: dict[str, tuple[str, str, Any]] = {
-    "boolean": ("true", "true", lambda text: text == "true"),
-    "byte": ("cast(-128 as tinyint)", "-128", int),
-    "short": ("cast(32767 as smallint)", "32767", int),
-    "int": ("-2147483648", "-2147483648", int),
-    "long": ("9223372036854775807", "9223372036854775807", int),
-    "float": ("cast(0.1 as float)", "0.1", float),
-    "double": ("double(0.1) + double(0.2)", "0.30000000000000004", float),
-    "nan": ("double('NaN')", "nan", float),
-    "infinity": ("double('-Infinity')", "-inf", float),
+# SQL of the value, and its form in the hash.
+FORMS = {
+    "boolean": ("true", "true"),
+    "byte": ("cast(-128 as tinyint)", "-128"),
+    "short": ("cast(32767 as smallint)", "32767"),
+    "int": ("-2147483648", "-2147483648"),
+    "long": ("9223372036854775807", "9223372036854775807"),
+    "float": ("cast(0.1 as float)", "0.1"),
+    "double": ("double(0.1) + double(0.2)", "0.30000000000000004"),
+    "nan": ("double('NaN')", "nan"),
+    "infinity": ("double('-Infinity')", "-inf"),
     "decimal": (
         "cast('-12345678901234567890.000000000000000001' as decimal(38,18))",
         "-12345678901234567890.000000000000000001",
-        Decimal,
     ),
-    "tiny": ("cast('0.000000000000000001' as decimal(38,18))", "0.000000000000000001", Decimal),
-    "string": ("'naïve \U0001f600 \"quoted\"'", 'naïve \U0001f600 "quoted"', str),
-    "empty": ("''", "", str),
-    "date": ("date'0001-01-01'", "0001-01-01", dt.date.fromisoformat),
+    "tiny": ("cast('0.000000000000000001' as decimal(38,18))", "0.000000000000000001"),
+    "string": ("'naïve \U0001f600 \"quoted\"'", 'naïve \U0001f600 "quoted"'),
+    "empty": ("''", ""),
+    "date": ("date'0001-01-01'", "0001-01-01"),
     "timestamp": (
         "timestamp'2013-01-01 00:00:00.123456 America/New_York'",
         "2013-01-01T05:00:00.123456Z",
-        lambda text: dt.datetime.fromisoformat(text.replace("Z", "+00:00")),
     ),
     "timestamp_ntz": (
         "timestamp_ntz'1969-12-31 23:59:59.999999'",
         "1969-12-31T23:59:59.999999",
-        dt.datetime.fromisoformat,
     ),
-    "interval": ("interval '1 02:03:04.5' day to second", "93784500000", int),
-    "array": ("array(1, null, 3)", "[1,null,3]", json.loads),
-    "map": ("map('a', 1.5d, 'b', null)", '{"a":1.5,"b":null}', json.loads),
+    "interval": ("interval '1 02:03:04.5' day to second", "93784500000"),
+    "array": ("array(1, null, 3)", "[1,null,3]"),
+    "map": ("map('a', 1.5d, 'b', null)", '{"a":1.5,"b":null}'),
     "struct": (
         "named_struct('x', 1, 'y', array(named_struct('z', 'q\"')), 'w', null)",
         '{"x":1,"y":[{"z":"q\\""}],"w":null}',
-        json.loads,
     ),
-    "nested_binary": ("array(X'00FF')", '["AP8="]', lambda t: base64.b64decode(json.loads(t)[0])),
-}
-
-
-VALUES: dict[str, Any] = {
-    "boolean": True,
-    "byte": -128,
-    "long": 2**63 - 1,
-    "double": 0.1 + 0.2,
-    "infinity": float("-inf"),
-    "decimal": Decimal("-12345678901234567890.000000000000000001"),
-    "date": dt.date(1, 1, 1),
-    "timestamp": INSTANT,
-    "timestamp_ntz": dt.datetime(1969, 12, 31, 23, 59, 59, 999999),
-    "array": [1, None, 3],
-    "map": {"a": 1.5, "b": None},
-    "struct": {"x": 1, "y": [{"z": 'q"'}], "w": None},
-    "nested_binary": b"\x00\xff",
+    "nested_binary": ("array(X'00FF')", '["AP8="]'),
 }
 
 
@@ -227,7 +198,7 @@ def stored(
     """One row with a column of each type, as it lies in Redis."""
     name = tmp_path_factory.mktemp("types")
     job = Job(spark, Path(name) / "job", redis_server.url, f"types-{name.name}-{id(name)}")
-    columns = [f"{sql} as `{column}`" for column, (sql, _, _) in FORMS.items()]
+    columns = [f"{sql} as `{column}`" for column, (sql, _) in FORMS.items()]
     extra = ["X'0001FEFF' as binary", "cast(null as bigint) as absent", "null as void"]
     job.transform = lambda rows: rows.selectExpr("id", *columns, *extra)
     job.put([1])
@@ -239,16 +210,6 @@ def stored(
 @pytest.mark.parametrize("column", FORMS)
 def test_type_has_its_documented_form(stored: dict[str, bytes], column: str) -> None:
     assert stored[column].decode() == FORMS[column][1]
-
-
-@pytest.mark.parametrize("column", VALUES)
-def test_type_reads_back_as_the_same_value(stored: dict[str, bytes], column: str) -> None:
-    assert FORMS[column][2](stored[column].decode()) == VALUES[column]
-
-
-def test_nan_reads_back_as_nan(stored: dict[str, bytes]) -> None:
-    value = float(stored["nan"])
-    assert value != value  # noqa: PLR0124
 
 
 def test_binary_is_stored_as_its_bytes(stored: dict[str, bytes]) -> None:

@@ -6,6 +6,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from datetime import datetime, timezone
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +30,20 @@ ROWS = pa.schema([("id", pa.int64()), ("name", pa.string()), ("x", pa.float64())
 
 def row(id_: int | None, name: str | None = "a", x: float | None = 1.5) -> dict[str, Any]:
     return {"id": id_, "name": name, "x": x}
+
+
+STAMPED = pa.schema([("@timestamp", pa.timestamp("us", "UTC")), ("id", pa.int64())])
+
+
+def stamped(*ids: int) -> list[dict[str, Any]]:
+    return [{"@timestamp": datetime(2024, 2, 29, tzinfo=timezone.utc), "id": id_} for id_ in ids]
+
+
+def ids(client: Elasticsearch, name: str) -> Counter[int]:
+    """How often each row is there, over all indices of a stream."""
+    client.indices.refresh(index=name)
+    found = client.search(index=name, size=10_000)["hits"]["hits"]
+    return Counter(hit["_source"]["id"] for hit in found)
 
 
 CHANGES = pa.schema([("_id", pa.string()), ("_seq_no", pa.int64()), ("n", pa.int64())])
@@ -106,6 +121,18 @@ def fill(
         assert not answer["errors"], answer
 
 
+def clear(client: Elasticsearch, begin: str) -> None:
+    """Delete all whose names begin so: streams, indices, templates and pipelines."""
+    client = client.options(ignore_status=(400, 404, 405))
+    client.indices.delete_data_stream(name=f"{begin}*")
+    found = client.indices.get(index=f"{begin}*", expand_wildcards="all", features="settings")
+    if found.body:
+        client.indices.delete(index=",".join(found.body))
+    client.indices.delete_index_template(name=f"{begin}*")
+    client.indices.delete_template(name=f"{begin}*")
+    client.ingest.delete_pipeline(id=f"{begin}*")
+
+
 def documents(client: Elasticsearch, index: str) -> dict[str, dict[str, Any]]:
     """Every document by id, without what guards it."""
     client.indices.refresh(index=index)
@@ -143,8 +170,10 @@ def make_counters(client: Elasticsearch, index: str, kind: str = "long", **setti
 
 
 def counting(url: str, index: str, **options: str) -> ElasticsearchQuery:
-    given = {"url": url, "index": index, "key": "id", "writeMode": "increment", "chunkRows": "4"}
-    return ElasticsearchQuery(COUNTER, **{**given, **options})
+    """A query that adds up, or that writes as told: what is appended has no key."""
+    given = {"url": url, "index": index, "writeMode": "increment", "chunkRows": "4", **options}
+    key = {} if given["writeMode"] == "append" else {"key": "id"}
+    return ElasticsearchQuery(COUNTER, **{**key, **given})
 
 
 def counting_anew(url: str, **options: str) -> ElasticsearchQuery:

@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from elasticsearch import Elasticsearch
 from integration.support.elasticsearch import ONE, SHARDS, Index, feed, make_quiet, numbers, put
 from integration.support.epochs import ElasticsearchQuery
 from pyspark.sql import SparkSession
@@ -26,10 +25,10 @@ Into = Callable[..., ElasticsearchQuery]
 
 
 @pytest.fixture
-def index(elastic: Elasticsearch, elasticsearch_url: str, unique: str) -> Index:
+def index(index: Index) -> Index:
     """An index of three shards, whose documents say by which sink they are."""
-    elastic.indices.create(index=unique, settings=SHARDS)
-    return Index(unique, elasticsearch_url, elastic)
+    index.client.indices.create(index=index, settings=SHARDS)
+    return index
 
 
 @pytest.fixture
@@ -262,19 +261,16 @@ def test_a_field_that_changes_while_nobody_writes_is_not_searched_by_streams(
 @pytest.mark.parametrize("brought", ["{0}-all", "{0}-a*", "{0}-1,{0}-copy-1"])
 @pytest.mark.parametrize("left", ["{0}-copy-*", "{0}-copy-1", "{0}-copies"])
 def test_what_a_minus_leaves_out_does_not_come_by_another_name(
-    elastic: Elasticsearch, elasticsearch_url: str, unique: str, brought: str, left: str
+    index: Index, brought: str, left: str
 ) -> None:
-    names = [f"{unique}-1", f"{unique}-copy-1"]
-    try:
-        for name in names:
-            make_quiet(elastic, name, ONE, aliases={f"{unique}-all": {}})
-            put(elastic, name, range(3))
-        elastic.indices.put_alias(index=names[1], name=f"{unique}-copies")
-        made = feed(elasticsearch_url, f"{brought},-{left}".format(unique))
-        begin = made.begin()
-        assert numbers(made, begin, made.latest()) == [0, 1, 2]
-    finally:
-        elastic.indices.delete(index=names)
+    names = [f"{index}-1", f"{index}-copy-1"]
+    for name in names:
+        make_quiet(index.client, name, ONE, aliases={f"{index}-all": {}})
+        put(index.client, name, range(3))
+    index.client.indices.put_alias(index=names[1], name=f"{index}-copies")
+    made = feed(index.url, f"{brought},-{left}".format(index))
+    begin = made.begin()
+    assert numbers(made, begin, made.latest()) == [0, 1, 2]
 
 
 def test_a_name_behind_what_is_left_out_is_refused(elasticsearch_url: str, unique: str) -> None:

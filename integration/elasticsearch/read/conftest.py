@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import pytest
 from integration.support.elasticsearch import MANY, Index, fill
 
@@ -16,12 +14,11 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def two(index: Index) -> Iterable[str]:
+def two(index: Index) -> Index:
     """The beginning of the names of two indices: of hundreds and of 3 documents."""
     for at, (many, kind) in enumerate([(MANY, "integer"), (3, "long")]):
         properties = {"n": {"type": kind}, f"only{at}": {"type": "keyword"}}
         documents = ({"n": number, f"only{at}": str(number)} for number in range(many))
         settings = {"number_of_shards": 2 - at}
         fill(index.client, f"{index}-{at}", properties, documents, settings=settings)
-    yield index
-    index.client.indices.delete(index=f"{index}-0,{index}-1", ignore_unavailable=True)
+    return index

@@ -64,40 +64,30 @@ def test_fields_that_contradict_each_other_need_a_type(
     elastic: Elasticsearch, elasticsearch_url: str, two: str
 ) -> None:
     fill(elastic, f"{two}-2", {"n": {"type": "keyword"}}, [{"n": "x"}])
-    try:
-        with pytest.raises(OptionError, match="'n' has different types"):
-            source(elasticsearch_url, f"{two}-*")
-        assert source(elasticsearch_url, f"{two}-*", columns="only0").scan.schema.names == ["only0"]
-        schema = pa.schema([("n", pa.string())])
-        condition = [Compare("n", "=", "x")]
-        assert {"n": "x"} in read_rows(source(elasticsearch_url, f"{two}-*", schema, condition))
-        texts = read_rows(source(elasticsearch_url, f"{two}-*", schema))
-        assert sorted(row["n"] for row in texts) == sorted(
-            [*map(str, range(MANY)), "0", "1", "2", "x"]
-        )
-    finally:
-        elastic.indices.delete(index=f"{two}-2")
+    with pytest.raises(OptionError, match="'n' has different types"):
+        source(elasticsearch_url, f"{two}-*")
+    assert source(elasticsearch_url, f"{two}-*", columns="only0").scan.schema.names == ["only0"]
+    schema = pa.schema([("n", pa.string())])
+    condition = [Compare("n", "=", "x")]
+    assert {"n": "x"} in read_rows(source(elasticsearch_url, f"{two}-*", schema, condition))
+    texts = read_rows(source(elasticsearch_url, f"{two}-*", schema))
+    assert sorted(row["n"] for row in texts) == sorted([*map(str, range(MANY)), "0", "1", "2", "x"])
 
 
-def test_data_streams_are_read(elastic: Elasticsearch, elasticsearch_url: str, unique: str) -> None:
+def test_data_streams_are_read(elastic: Elasticsearch, index: Index) -> None:
     elastic.indices.put_index_template(
-        name=unique,
-        index_patterns=[f"{unique}*"],
+        name=index,
+        index_patterns=[f"{index}*"],
         data_stream={},
         template={"mappings": {"properties": {"n": {"type": "long"}}}},
         priority=900,
     )
-    try:
-        for at in range(3):
-            elastic.index(
-                index=unique, document={"@timestamp": "2026-01-01", "n": at}, refresh=True
-            )
-            elastic.indices.rollover(alias=unique)
-        found = read_rows(source(elasticsearch_url, unique))
-        assert sorted(row["n"] for row in found) == [0, 1, 2]
-        assert found[0]["@timestamp"] == datetime(2026, 1, 1, tzinfo=timezone.utc)
-    finally:
-        elastic.options(ignore_status=(400, 405)).indices.delete_data_stream(name=unique)
+    for at in range(3):
+        elastic.index(index=index, document={"@timestamp": "2026-01-01", "n": at}, refresh=True)
+        elastic.indices.rollover(alias=index)
+    found = read_rows(index.source())
+    assert sorted(row["n"] for row in found) == [0, 1, 2]
+    assert found[0]["@timestamp"] == datetime(2026, 1, 1, tzinfo=timezone.utc)
 
 
 def test_an_index_that_is_not_there_is_told(elasticsearch_url: str, unique: str) -> None:
@@ -146,11 +136,8 @@ def test_indices_that_come_and_go_after_the_plan_change_nothing(
     splits = made.splits()
     off = {"_source": {"enabled": False}}
     fill(elastic, f"{two}-2", {"n": {"type": "keyword"}}, [], mappings=off)
-    try:
-        again = source(elasticsearch_url, f"{two}-*", made.scan.schema)
-        assert sum(batch.num_rows for one in splits for batch in again.read(one)) == MANY + 3
-    finally:
-        elastic.indices.delete(index=f"{two}-2")
+    again = source(elasticsearch_url, f"{two}-*", made.scan.schema)
+    assert sum(batch.num_rows for one in splits for batch in again.read(one)) == MANY + 3
 
 
 @pytest.mark.parametrize("how", ["closed", "index deleted"])

@@ -163,14 +163,11 @@ def test_documents_that_are_not_kept_by_a_setting_can_not_be_read(
     made = source(index.url, kept)
     (split,) = made.splits()
     fill(elastic, lost, {"v": {"type": "long"}}, [{"v": 1, **odd}], settings=mode)
-    try:
-        with pytest.raises(StoreRefused, match="_source disabled"):
-            source(index.url, f"{index}-*")
-        point = reads.open_point(made.cluster, lost, "1m")
-        with pytest.raises(ValueUnreadable, match=f"'d0' in index {lost} has no _source"):
-            list(made.read(replace(split, point=point)))
-    finally:
-        elastic.indices.delete(index=[kept, lost])
+    with pytest.raises(StoreRefused, match="_source disabled"):
+        source(index.url, f"{index}-*")
+    point = reads.open_point(made.cluster, lost, "1m")
+    with pytest.raises(ValueUnreadable, match=f"'d0' in index {lost} has no _source"):
+        list(made.read(replace(split, point=point)))
 
 
 def test_objects_and_arrays_come_whole_whatever_is_in_them(index: Index) -> None:
@@ -277,11 +274,8 @@ def test_a_text_must_mean_the_same_in_each_index(
     names = [f"{index}-{at}" for at in range(2)]
     for name, field in zip(names, fields, strict=True):
         fill(index.client, name, {"v": field}, [])
-    try:
-        with pytest.raises(OptionError, match="'v' can't be read as"):
-            source(index.url, f"{index}-*", pa.schema([("v", kind)])).splits()
-    finally:
-        index.client.indices.delete(index=names)
+    with pytest.raises(OptionError, match="'v' can't be read as"):
+        source(index.url, f"{index}-*", pa.schema([("v", kind)])).splits()
 
 
 def test_what_an_object_has_in_some_indices_alone_contradicts_the_others(
@@ -290,15 +284,12 @@ def test_what_an_object_has_in_some_indices_alone_contradicts_the_others(
     inner = {"properties": {"a": {"type": "long"}}}
     fill(elastic, f"{index}-1", {"m": inner}, [{"m": {"a": 1}}])
     fill(elastic, f"{index}-2", {"m": {"type": "object"}}, [{}])
-    try:
-        both = source(index.url, f"{index}-2,{index}-1").scan.schema
-        assert both.field("m").type == pa.struct([("a", pa.int64())])
-        off = {"type": "object", "enabled": False}
-        fill(elastic, f"{index}-3", {"m": off}, [{"m": {"z": 9}}])
-        with pytest.raises(OptionError, match="'m' has different types"):
-            source(index.url, f"{index}-*")
-    finally:
-        elastic.indices.delete(index=f"{index}-1,{index}-2,{index}-3", ignore_unavailable=True)
+    both = source(index.url, f"{index}-2,{index}-1").scan.schema
+    assert both.field("m").type == pa.struct([("a", pa.int64())])
+    off = {"type": "object", "enabled": False}
+    fill(elastic, f"{index}-3", {"m": off}, [{"m": {"z": 9}}])
+    with pytest.raises(OptionError, match="'m' has different types"):
+        source(index.url, f"{index}-*")
 
 
 @pytest.mark.parametrize("odd", [{}, {"x.y": 1}], ids=["by Arrow", "value by value"])
@@ -331,21 +322,16 @@ def test_what_indices_have_of_an_object_is_put_together_whatever_its_kind(index:
         {"type": "passthrough", "priority": 2},
         {"type": "object"},
     ]
-    try:
-        for at, kind in enumerate(kinds):
-            inner = {**kind, "properties": {f"x.{at}": {"type": "long"}, "y": {"type": "keyword"}}}
-            fill(index.client, f"{index}-{at}", {"o": inner}, [{"o": {"y": "z", f"x.{at}": at}}])
-        schema = source(index.url, f"{index}-*").scan.schema
-        assert [*schema.field("o").type] == [
-            *pa.struct([("x.0", pa.int64()), ("y", pa.string()), ("x.1", pa.int64())]),
-            pa.field("x", pa.struct([("2", pa.int64())])),
-        ]
-        found = [row["o"] for row in read_rows(source(index.url, f"{index}-*"))]
-        assert sorted((one["x.0"] or one["x.1"] or one["x"]["2"] or 0) for one in found) == [
-            *range(3)
-        ]
-    finally:
-        index.client.indices.delete(index=f"{index}-0,{index}-1,{index}-2", ignore_unavailable=True)
+    for at, kind in enumerate(kinds):
+        inner = {**kind, "properties": {f"x.{at}": {"type": "long"}, "y": {"type": "keyword"}}}
+        fill(index.client, f"{index}-{at}", {"o": inner}, [{"o": {"y": "z", f"x.{at}": at}}])
+    schema = source(index.url, f"{index}-*").scan.schema
+    assert [*schema.field("o").type] == [
+        *pa.struct([("x.0", pa.int64()), ("y", pa.string()), ("x.1", pa.int64())]),
+        pa.field("x", pa.struct([("2", pa.int64())])),
+    ]
+    found = [row["o"] for row in read_rows(source(index.url, f"{index}-*"))]
+    assert sorted((one["x.0"] or one["x.1"] or one["x"]["2"] or 0) for one in found) == [*range(3)]
 
 
 VECTORED = {
@@ -394,15 +380,3 @@ def test_numbers_beside_vectors_keep_their_digits_where_the_index_does(index: In
     assert read_rows(index.source(schema)) == [
         {"d": Decimal("0.12345678901234567890"), "v": [0.5, 1.0]}
     ]
-
-
-# -- places
-
-
-# -- one point in time
-
-
-# -- conditions
-
-
-# -- through Spark
