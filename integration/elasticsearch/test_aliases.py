@@ -228,9 +228,9 @@ def numbered(ids: range) -> list[dict[str, int]]:
 
 
 @pytest.fixture
-def alias(elastic: Elasticsearch, index: Index) -> str:
+def alias(index: Index) -> str:
     """An alias with a filter, and another one, of an index that has rows."""
-    elastic.indices.create(
+    index.client.indices.create(
         index=f"{index}-old",
         settings={"number_of_replicas": 0, "refresh_interval": "7s"},
         mappings={"properties": {"id": {"type": "long"}, "n": {"type": "short"}}},

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from elasticsearch import Elasticsearch
 from integration.support.elasticsearch import (
     ROWS,
     Index,
@@ -256,10 +255,10 @@ def test_document_that_was_written_without_the_version_column_stops_the_query(in
 
 
 def test_document_with_a_foreign_version_stops_the_query_and_is_no_bad_row(
-    elastic: Elasticsearch, index: Index, bad_index: str
+    index: Index, bad_index: str
 ) -> None:
     query = index.into(ROWS, key="id", onBadRow="deadLetter", deadLetter=bad_index)
-    elastic.index(
+    index.client.index(
         index=index, id="1", document=row(1, "foreign"), version=2**62, version_type="external"
     )
     for _ in range(2):
@@ -267,13 +266,13 @@ def test_document_with_a_foreign_version_stops_the_query_and_is_no_bad_row(
             query.run(0, [row(1), row(2)])
         query.restart()
     assert "delete the document, and let index.gc_deletes pass" in refused.value.todo
-    elastic.indices.put_settings(index=index, settings={"index.gc_deletes": "100ms"})
-    elastic.delete(index=index, id="1")
+    index.client.indices.put_settings(index=index, settings={"index.gc_deletes": "100ms"})
+    index.client.delete(index=index, id="1")
     time.sleep(0.5)
-    elastic.indices.refresh(index=index)
+    index.client.indices.refresh(index=index)
     query.run(0, [row(1), row(2)])
     assert index.documents() == {"1": row(1), "2": row(2)}
-    assert documents(elastic, bad_index) == {}
+    assert documents(index.client, bad_index) == {}
 
 
 @pytest.mark.slow

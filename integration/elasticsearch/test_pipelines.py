@@ -32,13 +32,13 @@ MOVED = "it could be there twice"
 
 
 @pytest.fixture
-def pipeline(elastic: Elasticsearch, index: Index) -> Callable[..., str]:
+def pipeline(index: Index) -> Callable[..., str]:
     """Make a pipeline of these processors."""
-    if not has_script_processor(elastic):
+    if not has_script_processor(index.client):
         pytest.skip("the server lacks the processors")
 
     def make(*processors: dict[str, Any], name: str = index) -> str:
-        elastic.ingest.put_pipeline(id=name, processors=list(processors))
+        index.client.ingest.put_pipeline(id=name, processors=list(processors))
         return name
 
     return make
@@ -82,20 +82,20 @@ def test_pipeline_of_the_index_that_calls_one_that_moves_rows_is_refused_at_star
 
 
 def test_decided_rows_are_not_sent_again_through_a_pipeline_that_moves_them(
-    elastic: Elasticsearch, index: Index, pipeline: Callable[..., str]
+    index: Index, pipeline: Callable[..., str]
 ) -> None:
     """They may be there, from before that pipeline, and would be there once more elsewhere."""
     query = index.into(STAMPED)
     decide(query, 0, stamped(1, 2))
     settings: dict[str, Any] = {"index.default_pipeline": pipeline(REROUTE)}
-    elastic.indices.put_settings(index=index, settings=settings)
+    index.client.indices.put_settings(index=index, settings=settings)
     query.restart()
     with pytest.raises(StoreRefused, match=MOVED):
         query.run(0, [])
-    elastic.indices.put_settings(index=index, settings={"index.default_pipeline": None})
+    index.client.indices.put_settings(index=index, settings={"index.default_pipeline": None})
     query.restart()
     query.run(0, [])
-    assert ids(elastic, index) == Counter([1, 2])
+    assert ids(index.client, index) == Counter([1, 2])
 
 
 def of_stream(stream: str, pipeline: str) -> dict[str, Any]:
@@ -169,45 +169,45 @@ def stored(client: Elasticsearch, index: str) -> Counter[int]:
 
 @pytest.mark.parametrize("kind", ["csv", *slow_cases("index", "dissect", "grok", "script")])
 def test_rows_that_a_pipeline_sends_elsewhere_unseen_are_taken_back_and_stop_the_query(
-    elastic: Elasticsearch, index: Index, pipeline: Callable[..., str], kind: str
+    index: Index, pipeline: Callable[..., str], kind: str
 ) -> None:
     query = index.into(TEXTS, pipeline=pipeline(), chunkRows="4")
-    with_pipeline(query, elastic, index, UNSEEN[kind])
+    with_pipeline(query, index.client, index, UNSEEN[kind])
     with pytest.raises(StoreRefused, match=r"sent \d rows elsewhere, such as"):
         query.run(0, TEN)
     query.restart()
     with pytest.raises(StoreRefused, match=r"Ingest pipeline .* has"):
         query.run(0, [])
-    assert stored(elastic, index) == Counter()
+    assert stored(index.client, index) == Counter()
     pipeline()
     query.restart()
     query.run(0, [])
-    assert stored(elastic, index) == Counter(range(10))
+    assert stored(index.client, index) == Counter(range(10))
 
 
 def test_document_that_was_written_over_elsewhere_is_told_and_not_deleted(
-    elastic: Elasticsearch, index: Index, pipeline: Callable[..., str]
+    index: Index, pipeline: Callable[..., str]
 ) -> None:
     query = index.into(TEXTS, key="id", pipeline=pipeline())
-    with_pipeline(query, elastic, index, UNSEEN["csv"])
-    elastic.index(index=index, id="a", document={"id": 100})
+    with_pipeline(query, index.client, index, UNSEEN["csv"])
+    index.client.index(index=index, id="a", document={"id": 100})
     with pytest.raises(StoreRefused, match="1 were taken back, 1 are there"):
         query.run(0, [{"id": 1, "text": "a x"}, {"id": 2, "text": "b x"}])
-    assert stored(elastic, index) == Counter([1])
+    assert stored(index.client, index) == Counter([1])
 
 
 def test_row_that_a_pipeline_routes_to_another_shard_is_told_as_left_there(
-    elastic: Elasticsearch, index: Index, pipeline: Callable[..., str]
+    index: Index, pipeline: Callable[..., str]
 ) -> None:
     """No answer tells a routing, and without it a row is not found."""
-    elastic.indices.create(index=index, settings={"number_of_shards": 5})
+    index.client.indices.create(index=index, settings={"number_of_shards": 5})
     fields = ["_id", "_routing"]
     away = {"csv": {"field": "text", "target_fields": fields, "separator": " "}}
     query = index.into(TEXTS, pipeline=pipeline())
-    with_pipeline(query, elastic, index, away)
+    with_pipeline(query, index.client, index, away)
     with pytest.raises(StoreRefused, match=r"sent 10 rows elsewhere, such as") as error:
         query.run(0, [{"id": id_, "text": f"x{id_} r{id_}"} for id_ in range(10)])
-    left = sum(stored(elastic, index).values())
+    left = sum(stored(index.client, index).values())
     assert left
     assert f"{10 - left} were taken back, {left} are there, under a routing" in str(error.value)
 
@@ -224,7 +224,7 @@ def test_row_that_a_pipeline_makes_newer_unseen_is_taken_back(
 
 @pytest.mark.parametrize("option", ["index template", "legacy template", "index"])
 def test_pipeline_of_an_index_that_a_row_may_name_is_refused_before_the_decision(
-    elastic: Elasticsearch, index: Index, pipeline: Callable[..., str], option: str
+    index: Index, pipeline: Callable[..., str], option: str
 ) -> None:
     """Such an index comes to be with its first row, as a template of the cluster says."""
     pipeline()
@@ -232,30 +232,30 @@ def test_pipeline_of_an_index_that_a_row_may_name_is_refused_before_the_decision
     query.run(0, [{"id": 1, "text": "a"}])
     about = {"settings": {"index.final_pipeline": index}}
     if option == "index template":
-        elastic.indices.put_index_template(
+        index.client.indices.put_index_template(
             name=index, index_patterns=[f"{index}-b*"], template=about
         )
     elif option == "legacy template":
-        elastic.indices.put_template(name=index, index_patterns=[f"{index}-b*"], **about)
+        index.client.indices.put_template(name=index, index_patterns=[f"{index}-b*"], **about)
     else:
-        elastic.indices.put_settings(index=f"{index}-a", **about)
+        index.client.indices.put_settings(index=f"{index}-a", **about)
     query.run(1, [{"id": 2, "text": "a"}])
     pipeline(UNSEEN["csv"])
     with pytest.raises(StoreRefused, match=f"pipeline '{index}' of .* has 'csv'"):
         query.run(2, [{"id": 3, "text": "b"}])
-    assert stored(elastic, index) == Counter([1, 2])
+    assert stored(index.client, index) == Counter([1, 2])
 
 
 def test_template_whose_names_become_data_streams_is_refused_before_the_decision(
-    elastic: Elasticsearch, index: Index
+    index: Index,
 ) -> None:
     given = {"index": f"{index}-{{text}}", "createIndex": "false"}
-    elastic.indices.put_index_template(
+    index.client.indices.put_index_template(
         name=index, index_patterns=[f"{index}-*-b"], data_stream={}, priority=5
     )
     with pytest.raises(OptionError, match=f"index template {index} .* data streams"):
         index.into(TEXTS, key="id", **given)
-    elastic.indices.put_index_template(
+    index.client.indices.put_index_template(
         name=f"{index}-plain", index_patterns=[f"{index}-*"], priority=6
     )
     index.into(TEXTS, key="id", **given)
@@ -298,40 +298,40 @@ def test_sum_that_leaves_its_range_is_no_fault_of_the_mapping(index: Index) -> N
 
 
 def test_what_an_index_or_pipeline_names_and_is_gone_is_told_before_the_decision(
-    elastic: Elasticsearch, index: Index
+    index: Index,
 ) -> None:
-    if not has_script_processor(elastic):
+    if not has_script_processor(index.client):
         pytest.skip("the server lacks the processors")
     called, missing = f"{index}-in", {"name": f"{index}-no", "ignore_missing_pipeline": True}
     script = {"lang": "painless", "source": "ctx.n += 1"}
     processors = [{"pipeline": missing}, {"pipeline": {"name": called}}]
-    elastic.ingest.put_pipeline(id=called, processors=[{"script": script}])
-    elastic.ingest.put_pipeline(id=index, processors=processors)
+    index.client.ingest.put_pipeline(id=called, processors=[{"script": script}])
+    index.client.ingest.put_pipeline(id=index, processors=processors)
     query = index.into(COUNTS)
-    elastic.indices.put_settings(index=index, settings={"index.final_pipeline": index})
+    index.client.indices.put_settings(index=index, settings={"index.final_pipeline": index})
     query.run(0, ONE_ROW)
-    elastic.ingest.delete_pipeline(id=called)
+    index.client.ingest.delete_pipeline(id=called)
     with pytest.raises(OptionError, match=f"no ingest pipeline '{called}'"):
         query.run(1, ONE_ROW)
-    elastic.ingest.put_pipeline(id=called, processors=[])
+    index.client.ingest.put_pipeline(id=called, processors=[])
     query.run(1, ONE_ROW)
     assert sorted(row["n"] for row in index.documents().values()) == [1, 2]
 
 
 def test_index_of_dead_letters_that_is_deleted_is_made_anew_with_its_mappings(
-    elastic: Elasticsearch, index: Index, bad_index: str
+    index: Index, bad_index: str
 ) -> None:
     """A first letter would guess them: `row` a text, or an object."""
     query = index.into(
         COUNTS, key="id", writeMode="increment", onBadRow="deadLetter", deadLetter=bad_index
     )
-    elastic.index(index=index, id="1", document={"id": 1, "n": MOST})
+    index.client.index(index=index, id="1", document={"id": 1, "n": MOST})
     query.run(0, ONE_ROW)
-    made = elastic.indices.get_mapping(index=bad_index)[bad_index]
-    elastic.indices.delete(index=bad_index)
+    made = index.client.indices.get_mapping(index=bad_index)[bad_index]
+    index.client.indices.delete(index=bad_index)
     query.run(1, ONE_ROW)
-    assert elastic.indices.get_mapping(index=bad_index)[bad_index] == made
-    assert [one["epoch"] for one in documents(elastic, bad_index).values()] == [1]
+    assert index.client.indices.get_mapping(index=bad_index)[bad_index] == made
+    assert [one["epoch"] for one in documents(index.client, bad_index).values()] == [1]
 
 
 @pytest.mark.parametrize("mode", ["append", "upsert"])

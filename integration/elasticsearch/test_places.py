@@ -31,15 +31,13 @@ pytestmark = pytest.mark.variants
 Make = Callable[..., ElasticsearchQuery]
 
 
-def test_index_that_is_made_and_turns_out_not_to_be_fit_is_taken_back(
-    elastic: Elasticsearch, index: Index
-) -> None:
+def test_index_that_is_made_and_turns_out_not_to_be_fit_is_taken_back(index: Index) -> None:
     unsafe = {"settings": {"translog.durability": "async"}}
-    elastic.indices.put_index_template(name=index, index_patterns=[index], template=unsafe)
+    index.client.indices.put_index_template(name=index, index_patterns=[index], template=unsafe)
     with pytest.raises(StoreUnsafe, match="durability=async"):
         index.into(ROWS)
-    assert not elastic.indices.exists(index=index)
-    elastic.indices.delete_index_template(name=index)
+    assert not index.client.indices.exists(index=index)
+    index.client.indices.delete_index_template(name=index)
     index.into(ROWS)
 
 
@@ -99,20 +97,20 @@ def test_key_that_is_null_or_too_long_is_refused(into_index: Make) -> None:
         query.stage(0, [row(1, "x" * 513)])
 
 
-def test_routing_and_pipeline(elastic: Elasticsearch, index: Index) -> None:
-    if not has_script_processor(elastic):
+def test_routing_and_pipeline(index: Index) -> None:
+    if not has_script_processor(index.client):
         pytest.skip("this server has no script processor")
     words = [{"script": {"source": "ctx.name = ctx.name.toUpperCase()"}}]
-    elastic.ingest.put_pipeline(id=index, processors=words)
-    elastic.indices.create(index=index, settings={"number_of_shards": 3})
+    index.client.ingest.put_pipeline(id=index, processors=words)
+    index.client.indices.create(index=index, settings={"number_of_shards": 3})
     query = index.into(ROWS, key="id", routing="name", pipeline=index)
     query.run(0, [row(i, f"r{i % 2}") for i in range(9)])
-    elastic.indices.refresh(index=index)
-    hits = elastic.search(index=index, size=20)["hits"]["hits"]
+    index.client.indices.refresh(index=index)
+    hits = index.client.search(index=index, size=20)["hits"]["hits"]
     assert {hit["_routing"] for hit in hits} == {"r0", "r1"}
     assert {hit["_source"]["name"] for hit in hits} == {"R0", "R1"}
     assert len(hits) == 9
-    elastic.ingest.delete_pipeline(id=index)
+    index.client.ingest.delete_pipeline(id=index)
     with pytest.raises(OptionError, match="there is no ingest pipeline"):
         index.into(ROWS, key="id", pipeline=index, sinkId="other")
 
@@ -141,22 +139,20 @@ def test_routing_may_be_a_column_of_any_plain_type(
     assert hit["_routing"].startswith(text)
 
 
-def test_rows_of_a_rollover_alias_stay_in_the_index_of_the_decision(
-    elastic: Elasticsearch, index: Index
-) -> None:
-    elastic.indices.create(index=f"{index}-000001", aliases={index: {"is_write_index": True}})
+def test_rows_of_a_rollover_alias_stay_in_the_index_of_the_decision(index: Index) -> None:
+    index.client.indices.create(index=f"{index}-000001", aliases={index: {"is_write_index": True}})
     with pytest.raises(OptionError, match=rf"an alias of {index}-000001 with is_write_index"):
         index.into(ROWS, key="id", createIndex="false")
     query = index.into(ROWS, createIndex="false")
     keep_log(query)
     manifest = decide(query, 0, [row(1), row(2)])
     apply_again(query, manifest)
-    elastic.indices.rollover(alias=index)
+    index.client.indices.rollover(alias=index)
     apply_again(query, manifest)
     query.restart()
     query.run(1, [row(3)])
-    assert [one["id"] for one in rows(elastic, f"{index}-000001")] == [1, 2]
-    assert [one["id"] for one in rows(elastic, f"{index}-000002")] == [3]
+    assert [one["id"] for one in rows(index.client, f"{index}-000001")] == [1, 2]
+    assert [one["id"] for one in rows(index.client, f"{index}-000002")] == [3]
     with pytest.raises(OptionError, match=f"an alias of {index}-000001, {index}-000002"):
         index.into(ROWS, key="id", createIndex="false")
 
@@ -207,33 +203,33 @@ def test_delete_from_an_index_that_is_not_there_is_done(index: Index) -> None:
 
 
 def test_alias_that_is_moved_to_an_index_that_loses_rows_is_refused_at_the_next_epoch(
-    elastic: Elasticsearch, index: Index
+    index: Index,
 ) -> None:
     """Also soon after a check, which holds for a minute."""
     unsafe = {"number_of_replicas": 0, "translog": {"durability": "async"}}
-    elastic.indices.create(index=f"{index}-1", aliases={index: {}})
+    index.client.indices.create(index=f"{index}-1", aliases={index: {}})
     query = index.into(ROWS, key="id", createIndex="false")
     query.run(0, [row(1)])
-    elastic.indices.create(index=f"{index}-2", settings=unsafe)
+    index.client.indices.create(index=f"{index}-2", settings=unsafe)
     moved = [
         {"remove": {"index": f"{index}-1", "alias": index}},
         {"add": {"index": f"{index}-2", "alias": index}},
     ]
-    elastic.indices.update_aliases(actions=moved)
+    index.client.indices.update_aliases(actions=moved)
     with pytest.raises(StoreUnsafe, match=rf"{index}-2 has index.translog.durability=async"):
         query.run(1, [row(2)])
     safe = {"index.translog.durability": "request"}
-    elastic.indices.put_settings(index=f"{index}-2", settings=safe)
+    index.client.indices.put_settings(index=f"{index}-2", settings=safe)
     query.restart()
     query.run(1, [row(2)])
-    assert [one["id"] for one in rows(elastic, f"{index}-2")] == [2]
+    assert [one["id"] for one in rows(index.client, f"{index}-2")] == [2]
 
 
 @pytest.fixture
-def two_names(elastic: Elasticsearch, index: Index) -> tuple[str, str]:
+def two_names(index: Index) -> tuple[str, str]:
     """An index and an alias of it, which may move on to a second index."""
-    elastic.indices.create(index=f"{index}-1", aliases={index: {}})
-    elastic.indices.create(index=f"{index}-2")
+    index.client.indices.create(index=f"{index}-1", aliases={index: {}})
+    index.client.indices.create(index=f"{index}-2")
     return index, f"{index}-1"
 
 
@@ -297,13 +293,13 @@ BROAD: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture
-def template(elastic: Elasticsearch, index: Index) -> Callable[..., str]:
+def template(index: Index) -> Callable[..., str]:
     """Make a template for all indices of this prefix, as one for `*` is for all; the prefix."""
     prefix = f"{index}-own"
 
     def make(**of: Any) -> str:
         try:
-            elastic.indices.put_index_template(
+            index.client.indices.put_index_template(
                 name=prefix, index_patterns=[f"{prefix}*"], template=of
             )
         except BadRequestError as error:

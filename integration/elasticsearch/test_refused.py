@@ -38,8 +38,8 @@ def words_in(elastic: Elasticsearch, index: str) -> None:
 
 
 @pytest.fixture
-def refusing(elastic: Elasticsearch, counter_index: Index) -> str:
-    if not has_script_processor(elastic):
+def refusing(counter_index: Index) -> str:
+    if not has_script_processor(counter_index.client):
         pytest.skip("this server has no script processor, by which rows are refused here")
     return counter_index
 
@@ -168,15 +168,15 @@ DAYS = pa.schema([("id", pa.int64()), ("day", pa.string())])
 
 
 @pytest.fixture
-def days(elastic: Elasticsearch, index: Index) -> Iterator[str]:
+def days(index: Index) -> Iterator[str]:
     """A template of names, and indices of some days that take no writes any more."""
     for day in ("closed", "blocked", "odd", "full"):
-        elastic.indices.create(index=f"{index}-{day}", settings={"number_of_replicas": 0})
-    elastic.indices.close(index=f"{index}-closed")
-    set_block(elastic, f"{index}-blocked", "write", True)
-    set_block(elastic, f"{index}-odd", "metadata", True)
+        index.client.indices.create(index=f"{index}-{day}", settings={"number_of_replicas": 0})
+    index.client.indices.close(index=f"{index}-closed")
+    set_block(index.client, f"{index}-blocked", "write", True)
+    set_block(index.client, f"{index}-odd", "metadata", True)
     yield f"{index}-{{day}}"
-    set_block(elastic, f"{index}-odd", "metadata", None)
+    set_block(index.client, f"{index}-odd", "metadata", None)
 
 
 @pytest.mark.parametrize("mode", ["upsert", *slow_cases("append", "delete")])
@@ -198,19 +198,19 @@ def test_rows_of_an_index_that_takes_no_writes_go_aside_and_the_others_on(
 
 
 def test_rows_of_an_index_on_a_full_disk_wait_and_are_no_bad_rows(
-    elastic: Elasticsearch, days: str, index: Index, bad_index: str
+    days: str, index: Index, bad_index: str
 ) -> None:
     aside = {"onBadRow": "deadLetter", "deadLetter": bad_index}
     query = index.into(DAYS, index=days, createIndex="false", key="id", timeout="1", **aside)
-    set_block(elastic, f"{index}-full", "read_only_allow_delete", True)
+    set_block(index.client, f"{index}-full", "read_only_allow_delete", True)
     rows = [{"id": id_, "day": day} for id_, day in enumerate(("full", "new"))]
     with pytest.raises(StoreRefused, match="disk is nearly full"):
         query.run(0, rows)
-    set_block(elastic, f"{index}-full", "read_only_allow_delete", None)
+    set_block(index.client, f"{index}-full", "read_only_allow_delete", None)
     query.restart()
     query.run(0, [])
-    assert documents(elastic, bad_index) == {}
-    assert len(documents(elastic, f"{index}-full")) == 1
+    assert documents(index.client, bad_index) == {}
+    assert len(documents(index.client, f"{index}-full")) == 1
 
 
 def test_rows_of_a_target_that_takes_none_do_not_go_aside_for_ever(
@@ -229,16 +229,16 @@ ROWS = pa.schema([("id", pa.int64())])
 @pytest.mark.parametrize("which", ["ledger", "log"])
 @pytest.mark.parametrize("option", ["index", *slow_cases("deadLetter")])
 def test_alias_of_an_index_of_the_connectors_own_is_refused_at_start(
-    elastic: Elasticsearch, index: Index, which: str, option: str
+    index: Index, which: str, option: str
 ) -> None:
     own = f"{index}-own-{which}"
     index.into(ROWS, key="id", indexPrefix=f"{index}-own")
-    before = elastic.indices.get_mapping(index=own).body
-    elastic.indices.put_alias(index=own, name=f"{index}-alias")
+    before = index.client.indices.get_mapping(index=own).body
+    index.client.indices.put_alias(index=own, name=f"{index}-alias")
     given = {option: f"{index}-alias", **({"onBadRow": "deadLetter"} if option != "index" else {})}
     with pytest.raises(OptionError, match=rf"Option {option}=.*the connector's own"):
         index.into(ROWS, key="id", writeMode="update", indexPrefix=f"{index}-own", **given)
-    assert elastic.indices.get_mapping(index=own).body == before
+    assert index.client.indices.get_mapping(index=own).body == before
 
 
 def test_alias_of_the_target_takes_no_dead_letters(index: Index) -> None:

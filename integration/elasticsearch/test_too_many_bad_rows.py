@@ -42,18 +42,20 @@ def into(url: str, index: str, bad_index: str, mode: str, **options: str) -> Ela
 
 @pytest.mark.parametrize("mode", MODES)
 def test_good_rows_by_the_thousands_do_not_go_aside(
-    elastic: Elasticsearch, index: Index, bad_index: str, mode: str
+    index: Index, bad_index: str, mode: str
 ) -> None:
-    make(elastic, index, fields=2)
+    make(index.client, index, fields=2)
     query = into(index.url, index, bad_index, mode)
     for _ in range(3):  # a supervisor
         with pytest.raises(RowRefused, match=r"rows of 5,000 of epoch 0 .*Limit of total fields"):
             query.run(0, ones(range(5000)))
         query.restart()
-    assert len(documents(elastic, bad_index)) <= 500
-    elastic.indices.put_settings(index=index, settings={"index.mapping.total_fields.limit": 1000})
+    assert len(documents(index.client, bad_index)) <= 500
+    index.client.indices.put_settings(
+        index=index, settings={"index.mapping.total_fields.limit": 1000}
+    )
     query.run(0, ones(range(5000)))
-    letters = len(documents(elastic, bad_index))
+    letters = len(documents(index.client, bad_index))
     assert len(index.documents()) == 5000 - letters
 
 
@@ -141,11 +143,9 @@ def dies(*_: Any) -> None:
     raise KeyboardInterrupt
 
 
-def test_slow_stream_goes_on_once_the_index_is_mended(
-    elastic: Elasticsearch, index: Index, bad_index: str
-) -> None:
+def test_slow_stream_goes_on_once_the_index_is_mended(index: Index, bad_index: str) -> None:
     """What no row of an epoch passes is not noted as bad before the epoch ends."""
-    make(elastic, index, fields=2)
+    make(index.client, index, fields=2)
     query = into(index.url, index, bad_index, "upsert")
     for epoch in range(5):
         query.run(epoch, ones(range(2 * epoch, 2 * epoch + 2)))
@@ -153,8 +153,10 @@ def test_slow_stream_goes_on_once_the_index_is_mended(
         query.restart()
         with pytest.raises(RowRefused, match="behind 10 in epochs before it"):
             query.run(5, ones(range(10, 13)), ones(range(13, 16)))
-    assert len(documents(elastic, bad_index)) == 10
-    elastic.indices.put_settings(index=index, settings={"index.mapping.total_fields.limit": 1000})
+    assert len(documents(index.client, bad_index)) == 10
+    index.client.indices.put_settings(
+        index=index, settings={"index.mapping.total_fields.limit": 1000}
+    )
     query.restart()
     assert query.run(5, []).totals.unstored == 0
     assert len(index.documents()) == 6

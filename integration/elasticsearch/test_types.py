@@ -47,7 +47,7 @@ def test_values_come_back_as_the_docs_say(
 
 
 @pytest.mark.variants
-def test_new_index_finds_each_type_as_what_it_is(elastic: Elasticsearch, index: Index) -> None:
+def test_new_index_finds_each_type_as_what_it_is(index: Index) -> None:
     kinds = [
         ("s", pa.string(), "blue"),
         ("n", pa.int64(), 2**53 + 1),
@@ -61,7 +61,7 @@ def test_new_index_finds_each_type_as_what_it_is(elastic: Elasticsearch, index: 
     query = index.query(schema, createIndex="true")
     query.sink.check()
     query.run(0, [{name: value for name, _, value in kinds}])
-    elastic.indices.refresh(index=index)
+    index.client.indices.refresh(index=index)
     for asked in (
         {"term": {"s": "blue"}},
         {"term": {"n": 2**53 + 1}},
@@ -71,8 +71,8 @@ def test_new_index_finds_each_type_as_what_it_is(elastic: Elasticsearch, index: 
         {"term": {"m.k": "v"}},
         {"term": {"i.j": 5}},
     ):
-        assert elastic.count(index=index, query=asked)["count"] == 1, asked
-    mapping = elastic.indices.get_mapping(index=index)[index]["mappings"]
+        assert index.client.count(index=index, query=asked)["count"] == 1, asked
+    mapping = index.client.indices.get_mapping(index=index)[index]["mappings"]
     assert mapping["dynamic"] == "strict"
     assert mapping["properties"]["s"] == {"type": "keyword", "ignore_above": 8191}
 
@@ -128,11 +128,9 @@ def test_text_that_is_not_utf8_is_refused_by_name(make: Make) -> None:
 
 
 @pytest.mark.variants
-def test_texts_are_stored_where_a_geo_point_or_a_number_is_mapped(
-    elastic: Elasticsearch, index: Index
-) -> None:
+def test_texts_are_stored_where_a_geo_point_or_a_number_is_mapped(index: Index) -> None:
     fields = {"p": {"type": "geo_point"}, "d": {"type": "double"}, "n": {"type": "date_nanos"}}
-    elastic.indices.create(index=index, mappings={"dynamic": "strict", "properties": fields})
+    index.client.indices.create(index=index, mappings={"dynamic": "strict", "properties": fields})
     schema = pa.schema(
         [("p", pa.string()), ("d", pa.decimal128(9, 1)), ("n", pa.timestamp("us", "UTC"))]
     )
@@ -140,10 +138,10 @@ def test_texts_are_stored_where_a_geo_point_or_a_number_is_mapped(
     query.sink.check()
     at = datetime(2020, 1, 1, 0, 0, 0, 1, UTC)
     query.run(0, [{"p": "40.5,-73.25", "d": Decimal("1.5"), "n": at}])
-    elastic.indices.refresh(index=index)
+    index.client.indices.refresh(index=index)
     near = {"geo_distance": {"distance": "1km", "p": {"lat": 40.5, "lon": -73.25}}}
     for asked in (near, {"term": {"d": 1.5}}, {"term": {"n": "2020-01-01T00:00:00.000001Z"}}):
-        assert elastic.count(index=index, query=asked)["count"] == 1
+        assert index.client.count(index=index, query=asked)["count"] == 1
 
 
 ROW = {"id": 1, "n": 1}
@@ -178,14 +176,14 @@ def test_index_that_would_not_keep_the_guard_takes_no_update_or_increment(
 @pytest.mark.parametrize("option", ["default_pipeline", "final_pipeline"])
 @SCRIPTED
 def test_index_whose_own_pipeline_could_drop_rows_takes_no_update_or_increment(
-    elastic: Elasticsearch, index: Index, option: str, mode: str
+    index: Index, option: str, mode: str
 ) -> None:
-    elastic.ingest.put_pipeline(id=index, processors=[])
-    elastic.indices.create(index=index, settings={f"index.{option}": index})
+    index.client.ingest.put_pipeline(id=index, processors=[])
+    index.client.indices.create(index=index, settings={f"index.{option}": index})
     given = {"key": "id", "writeMode": mode, "createIndex": "false"}
     with pytest.raises(StoreUnsafe, match=rf'has index.{option}=.*"index.{option}": "_none"'):
         index.into(COUNTER, **given)
-    elastic.indices.put_settings(index=index, settings={f"index.{option}": "_none"})
+    index.client.indices.put_settings(index=index, settings={f"index.{option}": "_none"})
     index.into(COUNTER, **given).run(0, [ROW])
     (found,) = index.documents().values()
     assert found["n"] == 1
@@ -287,7 +285,7 @@ REMEDY = re.search(
 
 @SCRIPTED
 def test_lost_ledger_and_a_clock_that_is_behind_are_an_error_and_not_silence(
-    elastic: Elasticsearch, index: Index, monkeypatch: pytest.MonkeyPatch, mode: str
+    index: Index, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
     given = {"key": "id", "writeMode": mode, "sinkId": index, "indexPrefix": index}
     now = time.time_ns()
@@ -296,11 +294,11 @@ def test_lost_ledger_and_a_clock_that_is_behind_are_an_error_and_not_silence(
             "pyspark_elasticsearch.journal.records.time.time_ns", lambda: now + 3600 * 10**9
         )
         index.into(COUNTER, **given).run(0, [ROW])
-    elastic.indices.delete(index=f"{index}-ledger")
+    index.client.indices.delete(index=f"{index}-ledger")
     query = index.into(COUNTER, **given)
     with pytest.raises(StoreUnsafe, match="later changes than fence") as refused:
         query.run(0, [{"id": 1, "n": 5}], [{"id": 2, "n": 5}])
-    remedied(elastic, index, query, str(refused.value))
+    remedied(index.client, index, query, str(refused.value))
     query.restart()
     query.run(0, [])
     found = {row["id"]: row["n"] for row in index.documents().values()}

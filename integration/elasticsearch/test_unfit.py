@@ -83,37 +83,35 @@ def test_index_that_is_deleted_in_mid_query_is_not_made_anew(counter_index: Inde
 
 
 def test_pipeline_that_is_deleted_in_mid_query_makes_no_row_a_bad_one(
-    elastic: Elasticsearch, index: Index, bad_index: str
+    index: Index, bad_index: str
 ) -> None:
-    elastic.ingest.put_pipeline(id=index, processors=[])
+    index.client.ingest.put_pipeline(id=index, processors=[])
     aside = {"onBadRow": "deadLetter", "deadLetter": bad_index}
     query = index.into(COUNTER, key="id", pipeline=index, **aside)
-    elastic.ingest.delete_pipeline(id=index)
+    index.client.ingest.delete_pipeline(id=index)
     with pytest.raises(OptionError, match="there is no ingest pipeline"):
         query.run(0, ones(range(5)))
-    elastic.ingest.put_pipeline(id=index, processors=[])
+    index.client.ingest.put_pipeline(id=index, processors=[])
     query.restart()
     query.run(0, ones(range(5)))
     assert len(index.documents()) == 5
-    assert documents(elastic, bad_index) == {}
+    assert documents(index.client, bad_index) == {}
 
 
-def test_index_that_is_deleted_under_a_decided_epoch_is_not_made_anew(
-    elastic: Elasticsearch, index: Index
-) -> None:
-    elastic.indices.create(index=f"{index}-1", aliases={index: {}})
-    elastic.indices.create(index=f"{index}-2")
+def test_index_that_is_deleted_under_a_decided_epoch_is_not_made_anew(index: Index) -> None:
+    index.client.indices.create(index=f"{index}-1", aliases={index: {}})
+    index.client.indices.create(index=f"{index}-2")
     query = index.into(COUNTER, key="id", createIndex="false")
     decide(query, 0, ones(range(5)))
     move = {"add": {"index": f"{index}-2", "alias": index}}
-    elastic.indices.update_aliases(actions=[move, {"remove_index": {"index": f"{index}-1"}}])
+    index.client.indices.update_aliases(actions=[move, {"remove_index": {"index": f"{index}-1"}}])
     query.restart()
     with pytest.raises(StoreRefused, match=f"no index {index}-1 any more"):
         query.run(0, [])
-    assert not elastic.indices.exists(index=f"{index}-1")
-    elastic.indices.create(index=f"{index}-1")
+    assert not index.client.indices.exists(index=f"{index}-1")
+    index.client.indices.create(index=f"{index}-1")
     query.run(0, [])
-    assert len(documents(elastic, f"{index}-1")) == 5
+    assert len(documents(index.client, f"{index}-1")) == 5
 
 
 @pytest.mark.parametrize("which", ["target", "ledger", "bad"])
@@ -186,16 +184,14 @@ def test_index_that_is_not_there_is_named_at_start(index: Index) -> None:
 
 
 @pytest.mark.parametrize("create", ["true", "false"])
-def test_data_stream_that_is_not_there_is_named_at_start(
-    elastic: Elasticsearch, index: Index, create: str
-) -> None:
-    elastic.indices.put_index_template(name=index, index_patterns=[index], data_stream={})
+def test_data_stream_that_is_not_there_is_named_at_start(index: Index, create: str) -> None:
+    index.client.indices.put_index_template(name=index, index_patterns=[index], data_stream={})
     with pytest.raises(OptionError, match=f"no data stream {index}.*name an index that"):
         index.into(COUNTER, key="id", createIndex=create)
     schema = pa.schema([("@timestamp", pa.int64())])
     with pytest.raises(OptionError, match=f"no data stream.*PUT _data_stream/{index}"):
         index.into(schema, createIndex=create)
-    elastic.index(index=index, document={"@timestamp": 0}, op_type="create")
+    index.client.index(index=index, document={"@timestamp": 0}, op_type="create")
     index.into(schema, createIndex=create)
 
 
@@ -307,21 +303,19 @@ def test_index_made_anew_shows_whole_epochs_as_the_first_did(index: Index) -> No
     assert index.client.count(index=alias)["count"] == 50
 
 
-def test_pipeline_with_another_body_stops_the_next_epoch_before_its_decision(
-    elastic: Elasticsearch, index: Index
-) -> None:
-    if not has_script_processor(elastic):
+def test_pipeline_with_another_body_stops_the_next_epoch_before_its_decision(index: Index) -> None:
+    if not has_script_processor(index.client):
         pytest.skip("the server lacks the processors")
     called, moves = f"{index}-called", {"set": {"field": "_id", "value": "one"}}
-    elastic.ingest.put_pipeline(id=called, processors=[])
-    elastic.ingest.put_pipeline(id=index, processors=[{"pipeline": {"name": called}}])
+    index.client.ingest.put_pipeline(id=called, processors=[])
+    index.client.ingest.put_pipeline(id=index, processors=[{"pipeline": {"name": called}}])
     query = index.into(COUNTS, pipeline=index)
     query.run(0, ONE)
-    elastic.ingest.put_pipeline(id=called, processors=[moves])
+    index.client.ingest.put_pipeline(id=called, processors=[moves])
     require_refused_undecided(query, StoreRefused, f"{called}.*has 'set'")
-    elastic.ingest.delete_pipeline(id=index)
+    index.client.ingest.delete_pipeline(id=index)
     require_refused_undecided(query, SparkonceError, f"no ingest pipeline '{index}'")
-    elastic.ingest.put_pipeline(id=index, processors=[])
+    index.client.ingest.put_pipeline(id=index, processors=[])
     query.run(1, ONE)
     assert len(index.documents()) == 2
 

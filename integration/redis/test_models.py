@@ -49,12 +49,6 @@ class TestStrings:
         strings().run(0, rows(None, "d"))
         assert keys.client.mget(f"{keys}:0", f"{keys}:1") == [None, "d"]
 
-    def test_a_string_expires_so_long_after_its_last_write(self, strings: Make, keys: Keys) -> None:
-        strings(ttl="1h").run(0, rows("a"))
-        assert 3_590 < keys.client.ttl(f"{keys}:0") <= 3_600
-        strings().run(0, rows("a"))
-        assert keys.client.ttl(f"{keys}:0") == -1
-
     def test_strings_are_deleted(self, strings: Make, keys: Keys) -> None:
         strings().run(0, rows("a", "", "c"))
         strings(writeMode="delete").run(0, rows("", "")[:2])

@@ -132,35 +132,33 @@ def test_numbers_are_a_column_where_one_asks_for_them(index: Index) -> None:
 # -- which indices
 
 
-def test_indices_that_join_are_read_from_their_beginning(
-    elastic: Elasticsearch, index: Index
-) -> None:
+def test_indices_that_join_are_read_from_their_beginning(index: Index) -> None:
     made = feed(index.url, f"{index}-*,-{index}-no", startingPosition="latest")
-    make_quiet(elastic, f"{index}-1", ONE)
-    make_quiet(elastic, f"{index}-no", ONE)
-    put(elastic, f"{index}-1", range(5))
+    make_quiet(index.client, f"{index}-1", ONE)
+    make_quiet(index.client, f"{index}-no", ONE)
+    put(index.client, f"{index}-1", range(5))
     at = made.begin()
-    put(elastic, f"{index}-1", range(5, 10))
-    put(elastic, f"{index}-no", range(100))
-    make_quiet(elastic, f"{index}-2", SHARDS)
-    put(elastic, f"{index}-2", range(10, 20))
+    put(index.client, f"{index}-1", range(5, 10))
+    put(index.client, f"{index}-no", range(100))
+    make_quiet(index.client, f"{index}-2", SHARDS)
+    put(index.client, f"{index}-2", range(10, 20))
     assert numbers(made, at, made.latest()) == [*range(5, 20)]
 
 
 @pytest.mark.parametrize("ended", [False, True], ids=["takes writes", "takes no writes"])
 def test_an_index_that_is_left_out_for_a_time_goes_on_where_it_was(
-    elastic: Elasticsearch, index: Index, ended: bool
+    index: Index, ended: bool
 ) -> None:
     one, other = f"{index}-1", f"{index}-2"
     for each in (one, other):
-        make_quiet(elastic, each, ONE)
-        put(elastic, each, range(5))
+        make_quiet(index.client, each, ONE)
+        put(index.client, each, range(5))
     if ended:
-        elastic.indices.add_block(index=other, block="write")
+        index.client.indices.add_block(index=other, block="write")
     both, fewer = feed(index.url, f"{index}-*"), feed(index.url, one)
     tolerant = feed(index.url, one, failOnDataLoss="false")
     first = both.latest()
-    put(elastic, one, range(5, 10))
+    put(index.client, one, range(5, 10))
     at = fewer.advance(first, fewer.latest(), None)
     if ended:
         assert numbers(fewer, first, at) == [*range(5, 10)]
@@ -168,18 +166,18 @@ def test_an_index_that_is_left_out_for_a_time_goes_on_where_it_was(
         with pytest.raises(UnreadLost, match=f"{other} is gone.*named again"):
             fewer.between(first, at)
         assert numbers(tolerant, first, at) == [*range(5, 10)]
-        put(elastic, other, range(20, 25))
-    put(elastic, one, range(10, 15))
+        put(index.client, other, range(20, 25))
+    put(index.client, one, range(10, 15))
     again = fewer.advance(at, fewer.latest(), None)
     assert numbers(fewer, at, again) == [*range(10, 15)]
     assert fewer.passed(again, fewer.latest()) == again
     end = both.advance(again, both.latest(), None)
     assert numbers(both, again, end) == ([] if ended else [*range(20, 25)])
     assert end == both.latest()
-    elastic.indices.delete(index=other)
+    index.client.indices.delete(index=other)
     assert [*fewer.advance(again, fewer.latest(), None)] == [one]
-    make_quiet(elastic, other, ONE)
-    put(elastic, other, range(30, 33))
+    make_quiet(index.client, other, ONE)
+    put(index.client, other, range(30, 33))
     if not ended:  # what it had behind that place is gone
         with pytest.raises(UnreadLost, match=f"{other} is not the one that was read"):
             both.between(again, both.latest())
@@ -188,67 +186,61 @@ def test_an_index_that_is_left_out_for_a_time_goes_on_where_it_was(
 
 
 @pytest.mark.parametrize("kind", ["alias", *slow_cases("data stream")])
-def test_a_name_that_rolls_over_and_forgets_is_followed(
-    elastic: Elasticsearch, index: Index, kind: str
-) -> None:
+def test_a_name_that_rolls_over_and_forgets_is_followed(index: Index, kind: str) -> None:
     if kind == "alias":
-        make_quiet(elastic, f"{index}-1", ONE, aliases={index: {"is_write_index": True}})
+        make_quiet(index.client, f"{index}-1", ONE, aliases={index: {"is_write_index": True}})
     else:
         settings = {"template": {"settings": ONE}, "data_stream": {}}
-        elastic.indices.put_index_template(name=index, index_patterns=[index], **settings)
+        index.client.indices.put_index_template(name=index, index_patterns=[index], **settings)
     made, at, found, names = index.feed(), Position(), [], []
     for epoch in range(4):
         for n in range(10 * epoch, 10 * epoch + 10):
             document = {"@timestamp": 0, "n": n}
-            told = elastic.index(index=index, document=document, op_type="create")
+            told = index.client.index(index=index, document=document, op_type="create")
         names.append(told["_index"])
         end = made.latest()
         found.append(numbers(made, at, end))
         at = end
-        elastic.indices.rollover(alias=index)
-        elastic.indices.add_block(index=names[epoch], block="write")
+        index.client.indices.rollover(alias=index)
+        index.client.indices.add_block(index=names[epoch], block="write")
         if epoch > 1:
-            elastic.indices.delete(index=names[epoch - 2])
+            index.client.indices.delete(index=names[epoch - 2])
     assert found == [[*range(10 * one, 10 * one + 10)] for one in range(4)]
     assert len({*names}) == 4
     at = made.latest()
-    elastic.indices.delete(index=names[2])
+    index.client.indices.delete(index=names[2])
     assert changes(made, at, made.latest()) == []
 
 
-def test_shards_that_were_merged_have_numbers_twice_and_come_whole(
-    elastic: Elasticsearch, index: Index
-) -> None:
+def test_shards_that_were_merged_have_numbers_twice_and_come_whole(index: Index) -> None:
     index.make_quiet({**SHARDS, "blocks.write": False})
     index.put(range(100))
-    elastic.indices.add_block(index=index, block="write")
+    index.client.indices.add_block(index=index, block="write")
     kept = {"index.number_of_shards": 1, "index.blocks.write": None}
-    elastic.indices.shrink(index=index, target=f"{index}-small", settings=kept)
+    index.client.indices.shrink(index=index, target=f"{index}-small", settings=kept)
     made = feed(index.url, f"{index}-small", numPartitions="1")
     at = made.latest()
     found = changes(made, {}, at)
     assert sorted(row["n"] for row in found) == [*range(100)]
     assert max(Counter(row["_seq_no"] for row in found).values()) > 1
-    put(elastic, f"{index}-small", range(100, 103))
+    put(index.client, f"{index}-small", range(100, 103))
     assert numbers(made, at, made.latest()) == [100, 101, 102]
 
 
 @pytest.mark.parametrize("begin", ["begin", "latest"])
-def test_indices_that_cannot_be_followed_are_refused_by_name(
-    elastic: Elasticsearch, index: Index, begin: str
-) -> None:
-    make_quiet(elastic, f"{index}-1", ONE)
-    put(elastic, f"{index}-1", range(3))
-    elastic.indices.close(index=f"{index}-1")
+def test_indices_that_cannot_be_followed_are_refused_by_name(index: Index, begin: str) -> None:
+    make_quiet(index.client, f"{index}-1", ONE)
+    put(index.client, f"{index}-1", range(3))
+    index.client.indices.close(index=f"{index}-1")
     made = feed(index.url, f"{index}-*")
     with pytest.raises(StoreRefused, match=f"Index {index}-1 is closed"):
         getattr(made, begin)()
-    elastic.indices.open(index=f"{index}-1")
-    if tuple(map(int, elastic.info()["version"]["number"].split(".")[:2])) >= (9, 4):
-        make_quiet(elastic, f"{index}-2", {**ONE, "disable_sequence_numbers": True})
+    index.client.indices.open(index=f"{index}-1")
+    if tuple(map(int, index.client.info()["version"]["number"].split(".")[:2])) >= (9, 4):
+        make_quiet(index.client, f"{index}-2", {**ONE, "disable_sequence_numbers": True})
         with pytest.raises(StoreRefused, match=f"Index {index}-2 .* not keep the numbers"):
             getattr(made, begin)()
-        elastic.indices.delete(index=f"{index}-2")
+        index.client.indices.delete(index=f"{index}-2")
     assert numbers(made, {}, made.latest()) == [0, 1, 2]
 
 
@@ -387,18 +379,16 @@ def test_nothing_stays_open_in_the_cluster(index: Index) -> None:
 # -- limits
 
 
-def test_limits_are_shared_by_what_shards_have_and_all_comes(
-    elastic: Elasticsearch, index: Index
-) -> None:
+def test_limits_are_shared_by_what_shards_have_and_all_comes(index: Index) -> None:
     one, other = f"{index}-1", f"{index}-2"
-    make_quiet(elastic, one, SHARDS)
-    make_quiet(elastic, other, ONE)
+    make_quiet(index.client, one, SHARDS)
+    make_quiet(index.client, other, ONE)
     made = feed(index.url, f"{index}*")
     at, found = made.begin(), list[list[int]]()
-    put(elastic, one, range(300))
-    put(elastic, other, range(1000, 1100))
+    put(index.client, one, range(300))
+    put(index.client, other, range(1000, 1100))
     goal = made.latest()
-    put(elastic, one, range(300, 310))
+    put(index.client, one, range(300, 310))
     assert made.behind(at, goal) == 400
     while at != goal:
         to = made.advance(at, goal, 100)

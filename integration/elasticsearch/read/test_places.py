@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from elasticsearch import Elasticsearch
 from integration.support.elasticsearch import MANY, Index, fill, read_rows, source
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
@@ -21,10 +20,8 @@ from sparkonce.tck.conditions import drawn, holds
 
 
 @pytest.mark.parametrize("many", ["", "1", "3", "7"])
-def test_patterns_lists_and_aliases_are_read_whole(
-    elastic: Elasticsearch, elasticsearch_url: str, two: str, many: str
-) -> None:
-    elastic.indices.put_alias(
+def test_patterns_lists_and_aliases_are_read_whole(two: Index, many: str) -> None:
+    two.client.indices.put_alias(
         index=f"{two}-0", name=f"{two}-some", filter={"range": {"n": {"lt": 20}}}
     )
     given = {"numPartitions": many} if many else {}
@@ -33,7 +30,7 @@ def test_patterns_lists_and_aliases_are_read_whole(
         (f"{two}-0,{two}-1", [*range(MANY), *range(3)]),
         (f"{two}-some", [*range(20)]),
     ):
-        made = source(elasticsearch_url, index, **given)
+        made = source(two.url, index, **given)
         found = read_rows(made)
         assert sorted(row["n"] for row in found) == sorted(wanted)
         assert all(
@@ -42,40 +39,36 @@ def test_patterns_lists_and_aliases_are_read_whole(
             if "only1" in row
         )
     assert made.scan.schema.field("n").type == pa.int32()
-    both = source(elasticsearch_url, f"{two}-*").scan.schema
+    both = source(two.url, f"{two}-*").scan.schema
     assert both.names == ["n", "only0", "only1"]
     assert both.field("n").type == pa.int64()
 
 
 @pytest.mark.variants
 @pytest.mark.parametrize("left", ["{0}-1", "{0}-1*", "{0}-old"])
-def test_what_a_minus_leaves_out_does_not_come_by_an_alias(
-    elastic: Elasticsearch, elasticsearch_url: str, two: str, left: str
-) -> None:
-    elastic.indices.put_alias(index=f"{two}-*", name=f"{two}-all")
-    elastic.indices.put_alias(index=f"{two}-1", name=f"{two}-old")
+def test_what_a_minus_leaves_out_does_not_come_by_an_alias(two: Index, left: str) -> None:
+    two.client.indices.put_alias(index=f"{two}-*", name=f"{two}-all")
+    two.client.indices.put_alias(index=f"{two}-1", name=f"{two}-old")
     for brought in (f"{two}-all", f"{two}-*", f"{two}-0,{two}-1"):
-        made = source(elasticsearch_url, f"{brought},-{left.format(two)}")
+        made = source(two.url, f"{brought},-{left.format(two)}")
         assert made.scan.schema.names == ["n", "only0"]
         assert sorted(row["n"] for row in read_rows(made)) == [*range(MANY)]
 
 
-def test_fields_that_contradict_each_other_need_a_type(
-    elastic: Elasticsearch, elasticsearch_url: str, two: str
-) -> None:
-    fill(elastic, f"{two}-2", {"n": {"type": "keyword"}}, [{"n": "x"}])
+def test_fields_that_contradict_each_other_need_a_type(two: Index) -> None:
+    fill(two.client, f"{two}-2", {"n": {"type": "keyword"}}, [{"n": "x"}])
     with pytest.raises(OptionError, match="'n' has different types"):
-        source(elasticsearch_url, f"{two}-*")
-    assert source(elasticsearch_url, f"{two}-*", columns="only0").scan.schema.names == ["only0"]
+        source(two.url, f"{two}-*")
+    assert source(two.url, f"{two}-*", columns="only0").scan.schema.names == ["only0"]
     schema = pa.schema([("n", pa.string())])
     condition = [Compare("n", "=", "x")]
-    assert {"n": "x"} in read_rows(source(elasticsearch_url, f"{two}-*", schema, condition))
-    texts = read_rows(source(elasticsearch_url, f"{two}-*", schema))
+    assert {"n": "x"} in read_rows(source(two.url, f"{two}-*", schema, condition))
+    texts = read_rows(source(two.url, f"{two}-*", schema))
     assert sorted(row["n"] for row in texts) == sorted([*map(str, range(MANY)), "0", "1", "2", "x"])
 
 
-def test_data_streams_are_read(elastic: Elasticsearch, index: Index) -> None:
-    elastic.indices.put_index_template(
+def test_data_streams_are_read(index: Index) -> None:
+    index.client.indices.put_index_template(
         name=index,
         index_patterns=[f"{index}*"],
         data_stream={},
@@ -83,8 +76,10 @@ def test_data_streams_are_read(elastic: Elasticsearch, index: Index) -> None:
         priority=900,
     )
     for at in range(3):
-        elastic.index(index=index, document={"@timestamp": "2026-01-01", "n": at}, refresh=True)
-        elastic.indices.rollover(alias=index)
+        index.client.index(
+            index=index, document={"@timestamp": "2026-01-01", "n": at}, refresh=True
+        )
+        index.client.indices.rollover(alias=index)
     found = read_rows(index.source())
     assert sorted(row["n"] for row in found) == [0, 1, 2]
     assert found[0]["@timestamp"] == datetime(2026, 1, 1, tzinfo=timezone.utc)
@@ -100,8 +95,8 @@ def test_an_index_that_is_not_there_is_told(elasticsearch_url: str, unique: str)
 @pytest.mark.parametrize(
     "form", ['{"range": {"n": {"lt": 3}}}', '{"query": {"range": {"n": {"lt": 3}}}}']
 )
-def test_a_query_in_the_clusters_words(elasticsearch_url: str, two: str, form: str) -> None:
-    made = source(elasticsearch_url, f"{two}-*", query=form, columns="n,_id")
+def test_a_query_in_the_clusters_words(two: Index, form: str) -> None:
+    made = source(two.url, f"{two}-*", query=form, columns="n,_id")
     assert len(made.splits()) == 1
     assert sorted((row["n"], row["_id"]) for row in read_rows(made)) == sorted(
         [(at, f"d{at}") for at in range(3)] * 2
@@ -114,14 +109,12 @@ def test_a_query_that_is_none_is_refused(index: Index, text: str) -> None:
         index.source(query=text)
 
 
-def test_a_read_is_one_state_however_late_a_split_is(
-    elastic: Elasticsearch, elasticsearch_url: str, two: str
-) -> None:
-    made = source(elasticsearch_url, f"{two}-*")
+def test_a_read_is_one_state_however_late_a_split_is(two: Index) -> None:
+    made = source(two.url, f"{two}-*")
     splits = made.splits()
     assert len(splits) > 1
-    elastic.delete_by_query(index=f"{two}-*", query={"range": {"n": {"gte": 5}}}, refresh=True)
-    elastic.index(index=f"{two}-1", document={"n": 77}, refresh=True)
+    two.client.delete_by_query(index=f"{two}-*", query={"range": {"n": {"gte": 5}}}, refresh=True)
+    two.client.index(index=f"{two}-1", document={"n": 77}, refresh=True)
     for _ in range(2):
         found = [
             row["n"] for one in splits for batch in made.read(one) for row in batch.to_pylist()
@@ -129,29 +122,25 @@ def test_a_read_is_one_state_however_late_a_split_is(
         assert sorted(found) == sorted([*range(MANY), *range(3)])
 
 
-def test_indices_that_come_and_go_after_the_plan_change_nothing(
-    elastic: Elasticsearch, elasticsearch_url: str, two: str
-) -> None:
-    made = source(elasticsearch_url, f"{two}-*")
+def test_indices_that_come_and_go_after_the_plan_change_nothing(two: Index) -> None:
+    made = source(two.url, f"{two}-*")
     splits = made.splits()
     off = {"_source": {"enabled": False}}
-    fill(elastic, f"{two}-2", {"n": {"type": "keyword"}}, [], mappings=off)
-    again = source(elasticsearch_url, f"{two}-*", made.scan.schema)
+    fill(two.client, f"{two}-2", {"n": {"type": "keyword"}}, [], mappings=off)
+    again = source(two.url, f"{two}-*", made.scan.schema)
     assert sum(batch.num_rows for one in splits for batch in again.read(one)) == MANY + 3
 
 
 @pytest.mark.parametrize("how", ["closed", "index deleted"])
-def test_a_point_in_time_that_is_lost_is_told(
-    elastic: Elasticsearch, elasticsearch_url: str, two: str, how: str
-) -> None:
-    made = source(elasticsearch_url, f"{two}-0")
+def test_a_point_in_time_that_is_lost_is_told(two: Index, how: str) -> None:
+    made = source(two.url, f"{two}-0")
     first, *_ = made.splits()
     batches = made.read(first)
     next(batches)
     if how == "closed":
-        elastic.close_point_in_time(id=first.point)
+        two.client.close_point_in_time(id=first.point)
     else:
-        elastic.indices.delete(index=f"{two}-0")
+        two.client.indices.delete(index=f"{two}-0")
     with pytest.raises(SnapshotBroken, match="point in time"):
         list(batches)
     with pytest.raises(SnapshotBroken, match="point in time"):
@@ -307,14 +296,14 @@ OTHERWISE: dict[str, tuple[dict[str, Any], Filter]] = {
 
 @pytest.mark.parametrize("case", OTHERWISE)
 def test_an_index_that_has_something_else_than_documents_is_not_asked(
-    elastic: Elasticsearch, index: Index, case: str
+    index: Index, case: str
 ) -> None:
     mappings, condition = OTHERWISE[case]
-    elastic.indices.create(index=index, mappings=mappings)
-    elastic.index(index=index, document={"c": "x", "o": "y"}, refresh=True)
-    elastic.index(index=index, document={"o": "y"}, refresh=True)
+    index.client.indices.create(index=index, mappings=mappings)
+    index.client.index(index=index, document={"c": "x", "o": "y"}, refresh=True)
+    index.client.index(index=index, document={"o": "y"}, refresh=True)
     if case == "not mapped":
-        elastic.indices.put_mapping(index=index, properties={"c": {"type": "keyword"}})
+        index.client.indices.put_mapping(index=index, properties={"c": {"type": "keyword"}})
     schema = pa.schema([("c", pa.string())])
     wanted = {"c": None} if isinstance(condition, Null) else {"c": "x"}
     assert wanted in read_rows(index.source(schema, [condition]))
@@ -347,17 +336,17 @@ def test_ids_are_asked_for_as_texts_alone(index: Index) -> None:
         assert read_rows(index.source(schema, [condition])) == [{"_id": 5, "n": 1}]
 
 
-def test_a_condition_spares_documents(elasticsearch_url: str, two: str) -> None:
-    made = source(elasticsearch_url, f"{two}-0", filters=[Compare("n", "<", 7)])
+def test_a_condition_spares_documents(two: Index) -> None:
+    made = source(two.url, f"{two}-0", filters=[Compare("n", "<", 7)])
     assert len(read_rows(made)) == 7
     assert len(made.splits()) == 1
 
 
 def test_an_index_is_read_by_its_own_types_by_given_ones_and_by_some_columns(
-    spark: SparkSession, elasticsearch_url: str, two: str
+    spark: SparkSession, two: Index
 ) -> None:
     def reader() -> Any:
-        return spark.read.format("elasticsearch").options(url=elasticsearch_url, index=f"{two}-*")
+        return spark.read.format("elasticsearch").options(url=two.url, index=f"{two}-*")
 
     frame = reader().load()
     assert frame.schema.simpleString() == "struct<n:bigint,only0:string,only1:string>"

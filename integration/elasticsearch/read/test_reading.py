@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from elasticsearch import Elasticsearch
 from integration.support.elasticsearch import MANY, Index, fill, read_rows, source
 from integration.support.epochs import ElasticsearchQuery
 
@@ -154,15 +153,15 @@ def test_documents_that_are_not_kept_can_not_be_read(index: Index) -> None:
 
 @pytest.mark.parametrize("odd", [{}, {"x": ["a.b"]}], ids=["by Arrow", "value by value"])
 def test_documents_that_are_not_kept_by_a_setting_can_not_be_read(
-    elastic: Elasticsearch, index: Index, odd: dict[str, Any]
+    index: Index, odd: dict[str, Any]
 ) -> None:
     """Nor where no setting says so."""
     mode = {"index.mapping.source.mode": "disabled"}
     kept, lost = f"{index}-kept", f"{index}-lost"
-    fill(elastic, kept, {"v": {"type": "long"}}, [{"v": 1, **odd}])
+    fill(index.client, kept, {"v": {"type": "long"}}, [{"v": 1, **odd}])
     made = source(index.url, kept)
     (split,) = made.splits()
-    fill(elastic, lost, {"v": {"type": "long"}}, [{"v": 1, **odd}], settings=mode)
+    fill(index.client, lost, {"v": {"type": "long"}}, [{"v": 1, **odd}], settings=mode)
     with pytest.raises(StoreRefused, match="_source disabled"):
         source(index.url, f"{index}-*")
     point = reads.open_point(made.cluster, lost, "1m")
@@ -278,16 +277,14 @@ def test_a_text_must_mean_the_same_in_each_index(
         source(index.url, f"{index}-*", pa.schema([("v", kind)])).splits()
 
 
-def test_what_an_object_has_in_some_indices_alone_contradicts_the_others(
-    elastic: Elasticsearch, index: Index
-) -> None:
+def test_what_an_object_has_in_some_indices_alone_contradicts_the_others(index: Index) -> None:
     inner = {"properties": {"a": {"type": "long"}}}
-    fill(elastic, f"{index}-1", {"m": inner}, [{"m": {"a": 1}}])
-    fill(elastic, f"{index}-2", {"m": {"type": "object"}}, [{}])
+    fill(index.client, f"{index}-1", {"m": inner}, [{"m": {"a": 1}}])
+    fill(index.client, f"{index}-2", {"m": {"type": "object"}}, [{}])
     both = source(index.url, f"{index}-2,{index}-1").scan.schema
     assert both.field("m").type == pa.struct([("a", pa.int64())])
     off = {"type": "object", "enabled": False}
-    fill(elastic, f"{index}-3", {"m": off}, [{"m": {"z": 9}}])
+    fill(index.client, f"{index}-3", {"m": off}, [{"m": {"z": 9}}])
     with pytest.raises(OptionError, match="'m' has different types"):
         source(index.url, f"{index}-*")
 

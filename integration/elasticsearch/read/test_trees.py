@@ -119,18 +119,16 @@ def is_shown_object(value: Any) -> bool:
 
 
 @pytest.mark.variants
-def test_rows_have_what_the_cluster_says_of_the_fields(
-    elastic: Elasticsearch, index: Index
-) -> None:
+def test_rows_have_what_the_cluster_says_of_the_fields(index: Index) -> None:
     told = Counter[str]()
     for seed in range(SEEDS):
         drawn = Drawn(seed)
         name, settings = f"{index}-{seed}", {"number_of_replicas": 0}
-        client = elastic.options(ignore_status=400)
+        client = index.client.options(ignore_status=400)
         if "error" in client.indices.create(index=name, settings=settings, mappings=drawn.mappings):
             told["mappings that the cluster does not take"] += 1
             continue
-        compare(elastic, index.url, name, drawn, told)
+        compare(index.client, index.url, name, drawn, told)
     assert told["values"] > 20 * SEEDS, told
     assert told["as arrays, refused"] == 0, told
     assert told["refused"] < told["read"], told
