@@ -55,16 +55,22 @@ def of_mysql(mysql: Cursor) -> set[int]:
     return {int(row[0]) for row in mysql.fetchall()}
 
 
+def require_shared(opened: Callable[[], set[Any]], query: Callable[[int], object]) -> None:
+    """Many queries open few connections, which are closed; and another one gets through."""
+    before = opened()
+    for number in range(QUERIES):
+        query(number)
+    assert 1 <= len(opened() - before) <= NEW
+    wait_until(lambda: not opened() - before, 10, "idle connections to be closed")
+    query(QUERIES)
+
+
 @pytest.mark.usefixtures("soon")
 def test_many_queries_into_mysql_share_their_connections(
     mysql: Cursor, mysql_url: str, table: str
 ) -> None:
-    before = of_mysql(mysql)
-    for number in range(QUERIES):
-        run(number, MySqlQuery, url=mysql_url, dbtable=table, key="id", createTable="true")
-    assert 1 <= len(of_mysql(mysql) - before) <= NEW
-    wait_until(lambda: not of_mysql(mysql) - before, 10, "idle connections to be closed")
-    run(QUERIES, MySqlQuery, url=mysql_url, dbtable=table, key="id")
+    given = {"url": mysql_url, "dbtable": table, "key": "id", "createTable": "true"}
+    require_shared(lambda: of_mysql(mysql), lambda number: run(number, MySqlQuery, **given))
     mysql.execute(f"SELECT COUNT(*) FROM {table}")
     assert mysql.fetchone() == (QUERIES + 1,)
 
@@ -75,16 +81,10 @@ def test_many_queries_into_redis_share_their_connections(
 ) -> None:
     url = private_redis().url
     with Redis.from_url(url) as client:
-        before = {one["id"] for one in client.client_list()}
-
-        def new() -> set[str]:
-            return {one["id"] for one in client.client_list()} - before
-
-        for number in range(QUERIES):
-            run(number, DirectQuery, url=url, key="c:{id}")
-        assert 1 <= len(new()) <= NEW
-        wait_until(lambda: not new(), 10, "idle connections to be closed")
-        run(QUERIES, DirectQuery, url=url, key="c:{id}")
+        require_shared(
+            lambda: {one["id"] for one in client.client_list()},
+            lambda number: run(number, DirectQuery, url=url, key="c:{id}"),
+        )
         assert len(client.keys("c:*")) == QUERIES + 1
 
 
@@ -98,14 +98,12 @@ def test_many_queries_into_elasticsearch_share_their_connections(
         sockets = psutil.Process().net_connections("tcp")
         return {one.laddr for one in sockets if one.raddr and one.raddr.port == at}
 
-    before = opened()
-    for number in range(QUERIES):
+    def read(number: int) -> None:
         own = {"sinkId": f"q{number}", "checkpointLocation": f"/nowhere/{number}"}
         query = ElasticsearchQuery(SCHEMA, url=elasticsearch_url, index=index, timeout="29s", **own)
         assert query.sink.store.read(query.name).revision == 0
-    assert 1 <= len(opened() - before) <= NEW
-    wait_until(lambda: not opened() - before, 10, "idle connections to be closed")
-    assert query.sink.store.read(query.name).revision == 0
+
+    require_shared(opened, read)
 
 
 @pytest.mark.usefixtures("soon")

@@ -1,4 +1,4 @@
-"""A driver that tests kill: counts rows, with random values and partitions at every replay."""
+"""A driver that counts rows, with random values and partitions at every replay."""
 
 import sys
 
