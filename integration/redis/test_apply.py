@@ -131,7 +131,7 @@ def test_null_key_and_infinite_increment_are_refused_before_the_decision(
 def test_recover_counts_the_rows_that_it_applies_alone(
     counters: DirectQuery, client: Redis, unique: str
 ) -> None:
-    counters.options.update(SMALL)
+    counters.options.update({"chunkRows": "100"})
     client.set(f"{unique}:217", "in the way")
     with pytest.raises(RowRefused):
         counters.run(0, ones(range(300)))
