@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
-from integration.support.elasticsearch import Index, decide, documents
-from integration.support.epochs import ElasticsearchQuery
+from integration.support.elasticsearch import Index, decide, die_after, documents
+from integration.support.epochs import ElasticsearchQuery, dies
 from integration.support.marks import slow_cases
 
 from pyspark_elasticsearch.target import aliases
@@ -76,18 +76,7 @@ def test_epoch_of_a_driver_that_died_in_its_middle_is_hidden_until_it_is_finishe
 ) -> None:
     query = make(parallelism="1")
     query.run(0, rows(0))
-    store = query.sink.store
-    receipts, applied = query.stage(1, rows(1)), []
-
-    def dies(rows: int) -> None:
-        applied.append(rows)
-        if len(applied) == 5:
-            raise KeyboardInterrupt
-
-    store.apply = lambda manifest, *_: type(store).apply(store, manifest, dies)
-    with pytest.raises(KeyboardInterrupt):
-        query.commit(1, receipts)
-    del store.apply
+    die_after(query, 5, 1, query.stage(1, rows(1)))
     index.client.indices.refresh(index=index)
     assert 0 < seen(index)[1] < SIZE
     assert seen() == {0: SIZE}
@@ -100,10 +89,6 @@ def test_epoch_that_took_long_is_shown_by_whoever_comes_after_a_driver_that_died
     make: Make, seen: Callable[..., dict[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     query = make()
-
-    def dies(*_: object) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patched:
         patched.setattr("pyspark_elasticsearch.write.delivery.MARK_EVERY", 0.0)
         patched.setattr("pyspark_elasticsearch.target.aliases.show", dies)

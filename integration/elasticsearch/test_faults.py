@@ -23,7 +23,7 @@ from integration.support.elasticsearch import (
     keep_log,
     stamped,
 )
-from integration.support.epochs import ElasticsearchQuery, cut_each, ones, until_committed
+from integration.support.epochs import ElasticsearchQuery, cut_each, dies, ones, until_committed
 from integration.support.marks import slow_cases
 from integration.support.proxy import CUTS, Proxy
 from integration.support.servers.process import wait_until
@@ -273,9 +273,6 @@ def test_rows_are_there_once_although_their_driver_slept_before_it_sent_any(
     query = into_stream()
     store = query.sink.store
     apply = store.apply
-
-    def dies(*_: Any, **__: Any) -> None:
-        raise KeyboardInterrupt
 
     def sleeps(*given: Any) -> Any:
         options = {"deadLetter": None, "maxBadRows": NONE}

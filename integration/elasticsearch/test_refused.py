@@ -20,7 +20,7 @@ from integration.support.elasticsearch import (
     make_counters,
     set_block,
 )
-from integration.support.epochs import ElasticsearchQuery, ones
+from integration.support.epochs import ElasticsearchQuery, dies, ones
 from integration.support.marks import slow_cases
 
 from sparkonce.errors import BadRow, OptionError, RowRefused, StoreRefused
@@ -79,10 +79,6 @@ def test_verdict_on_a_row_is_final_even_if_the_mapping_is_mended_before_the_end(
     query.sink.check()
     words_in(elastic, refusing)
     receipts = query.stage(0, ones(range(24, 32)))
-
-    def dies(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
     query.sink.store.records.advance = dies
     with pytest.raises(KeyboardInterrupt):
         query.commit(0, receipts)
@@ -148,10 +144,6 @@ def test_letter_of_the_last_row_of_a_chunk_is_that_row_after_a_crash_before_it_i
     query = counting(elasticsearch_url, refusing, **aside)
     query.sink.check()
     words_in(elastic, refusing)
-
-    def dies(*_: object) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch:
         patch.setattr("pyspark_elasticsearch.journal.dead_letters.write", dies)
         with pytest.raises(KeyboardInterrupt):

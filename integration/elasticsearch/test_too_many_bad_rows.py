@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch
-from integration.support.elasticsearch import Index, counting, decide, documents
-from integration.support.epochs import ElasticsearchQuery, ones
+from integration.support.elasticsearch import Index, counting, decide, die_after, documents
+from integration.support.epochs import ElasticsearchQuery, dies, ones
 from integration.support.marks import slow_cases
 
 from pyspark_elasticsearch.journal.records import LedgerRecords
@@ -139,10 +138,6 @@ def test_noted_bad_rows_are_counted_by_a_driver_without_dead_letters(
     assert len(documents(index.client, bad_index)) == 1
 
 
-def dies(*_: Any) -> None:
-    raise KeyboardInterrupt
-
-
 def test_slow_stream_goes_on_once_the_index_is_mended(index: Index, bad_index: str) -> None:
     """What no row of an epoch passes is not noted as bad before the epoch ends."""
     make(index.client, index, fields=2)
@@ -194,25 +189,12 @@ def test_bad_rows_of_an_epoch_that_was_applied_in_part_count_on(
     query = into(index.url, index, bad_index, "upsert", chunkRows="4", parallelism="1")
     bad = [{"id": n, "n": 1000} for n in range(12)]
     receipts = query.stage(0, [*bad[:8], *ones(range(12, 40)), *bad[8:]])
-    store, applied = query.sink.store, []
-
-    def dies(rows: int) -> None:
-        applied.append(rows)
-        if len(applied) == 3:
-            raise KeyboardInterrupt
-
     decided = query.committer()
-    real = store.apply
-    store.apply = lambda manifest, *_: real(manifest, dies)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            query.commit(0, receipts)
-    finally:
-        del store.apply
+    die_after(query, 3, 0, receipts)
     ledger = decided.registers.load(query.name)
     assert ledger is not None
     assert ledger.decision.manifest is not None
-    store.records.advance(query.name, ledger.decision.manifest.token, 3)
+    query.sink.store.records.advance(query.name, ledger.decision.manifest.token, 3)
     query.restart()
     with pytest.raises(RowRefused, match="8 x refused before a restart; 3 x a field does not fit"):
         query.run(0, [])

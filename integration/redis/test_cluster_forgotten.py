@@ -8,8 +8,8 @@ from itertools import count
 from typing import Any
 
 import pytest
-from integration.support.epochs import COUNTER, DirectQuery, one, ones
-from integration.support.redis import Everywhere, counts, dies, dies_of
+from integration.support.epochs import COUNTER, DirectQuery, dies, one, ones
+from integration.support.redis import Everywhere, counts, dies_of
 from integration.support.servers.redis_cluster import RedisCluster
 from redis.crc import key_slot
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 import redis
-from integration.support.epochs import COUNTER, DirectQuery, ones
-from integration.support.redis import BAD, IDS, Dump, World, counts, dies, dies_of
+from integration.support.epochs import COUNTER, DirectQuery, dies, ones
+from integration.support.redis import BAD, IDS, Dump, World, counts, dies_of
 from integration.support.servers.redis_cluster import RedisCluster
 
 from pyspark_redis.cluster.delivery import ClusterDelivery, LaneWriter

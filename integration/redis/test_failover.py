@@ -11,8 +11,8 @@ from functools import partial
 
 import pytest
 import redis
-from integration.support.epochs import COUNTER, DirectQuery, ones
-from integration.support.redis import Private, counts, dies
+from integration.support.epochs import COUNTER, DirectQuery, dies, ones
+from integration.support.redis import Private, counts
 from integration.support.servers.finder import or_skip
 from integration.support.servers.process import HOST, wait_until
 from integration.support.servers.redis import SERVICE, RedisProcess, SentinelProcess, connect

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 import redis
 from click.testing import CliRunner
-from integration.support.epochs import COUNTER, DirectQuery, ones, until_committed
+from integration.support.epochs import COUNTER, DirectQuery, dies, ones, until_committed
 from integration.support.proxy import CUTS, Proxy
-from integration.support.redis import Keys, Private, dies
+from integration.support.redis import Keys, Private
 from integration.support.servers.redis import RedisProcess
 from redis import Redis
 

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
@@ -224,6 +225,22 @@ def decide(query: ElasticsearchQuery, epoch: int, *partitions: Any) -> Any:
     finally:
         del store.apply
     return kept["manifest"]
+
+
+def die_after(query: ElasticsearchQuery, chunks: int, epoch: int, receipts: Any) -> None:
+    """Commit an epoch, and die when so many of its chunks are applied."""
+    store, told = query.sink.store, count(1)
+
+    def advance(_: int) -> None:
+        if next(told) == chunks:
+            raise KeyboardInterrupt
+
+    store.apply = lambda manifest, *_: type(store).apply(store, manifest, advance)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            query.commit(epoch, receipts)
+    finally:
+        del store.apply
 
 
 def keep_log(query: ElasticsearchQuery) -> None:

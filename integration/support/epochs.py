@@ -134,6 +134,10 @@ class DirectQuery:
         return Committer(sink.store, sink.plan, sink.policy, Patience(3, first=0.01))
 
 
+def dies(*_: Any, **__: Any) -> None:
+    raise KeyboardInterrupt
+
+
 def until_committed(query: DirectQuery, epoch: int, ids: range) -> list[SparkonceError]:
     """Run an epoch of ones in two partitions as Spark would; its failures."""
     middle = len(ids) // 2

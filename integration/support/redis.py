@@ -36,10 +36,6 @@ class Keys(Named):
         return feed(self.url, self, **raw)
 
 
-def dies(*_: Any) -> None:
-    raise KeyboardInterrupt
-
-
 def dies_of(step: Callable[[], object]) -> bool:
     try:
         step()

@@ -10,7 +10,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from integration.support.elasticsearch import ONE, SHARDS, Index, feed, make_quiet, numbers, put
+from integration.support.elasticsearch import (
+    ONE,
+    SHARDS,
+    Index,
+    die_after,
+    feed,
+    make_quiet,
+    numbers,
+    put,
+)
 from integration.support.epochs import ElasticsearchQuery
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -96,19 +105,9 @@ def test_a_part_of_an_epoch_is_passed_by_nobody(into: Into, index: Index) -> Non
     reader = Reader(index.url, f"{index}-visible")
     query.run(0, rows(0))
     reader.look()
-    store = query.sink.store
-    receipts, applied = query.stage(1, rows(1)), []
-
-    def dies(many: int) -> None:
-        applied.append(many)
-        if len(applied) == 3:
-            raise KeyboardInterrupt
-
-    store.apply = lambda manifest, *_: type(store).apply(store, manifest, dies)
+    receipts = query.stage(1, rows(1))
     before = index.client.indices.get_alias(name=f"{index}-visible")[index]["aliases"]
-    with pytest.raises(KeyboardInterrupt):
-        query.commit(1, receipts)
-    del store.apply
+    die_after(query, 3, 1, receipts)
     reader.look()
     assert sorted(reader.found) == [*range(SIZE)]
     query.restart()
