@@ -184,6 +184,7 @@ $(ACTIONLINT):
 
 lint: $(DEV)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@$(BIN)/python -m tools.prose
 	@$(BIN)/lint-imports
 	@$(BIN)/zizmor --offline --quiet --persona pedantic .github
 	@if [ -x $(ACTIONLINT) ] || command -v go >/dev/null; then \

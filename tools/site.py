@@ -6,6 +6,7 @@ Beside each page lies its Markdown, for machines; llms.txt lists them (https://l
 
 from __future__ import annotations
 
+import inspect
 import re
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
+from sparkonce import errors
 from sparkonce.operate.arguments import page_of_options
 from sparkonce.operate.formats import sources_of
 from sparkonce.store import for_name
@@ -35,10 +37,26 @@ def gather(whole: Path = WHOLE) -> Path:
         connector = for_name(name)
         page = page_of_options(name, connector.options, sources_of(connector))
         (whole / f"options-{name}.md").write_text(page)
+    (whole / "errors.md").write_text(page_of_errors())
     (whole / "spec.md").write_text(spec.as_markdown())
     changes = (ROOT / "CHANGELOG.md").read_text().replace("](docs/", "](")
     (whole / "changelog.md").write_text(changes)
     return whole
+
+
+def page_of_errors() -> str:
+    """The page of all errors: meaning, cause and cure of each, from its docstring."""
+    lines = ["# Errors", "", "Each error states what happened, why, and what to do."]
+    lines += ["`sparkonce.errors` has the classes. A name leads to its cause and its cure.", ""]
+    classes = (one for one in vars(errors).values() if isinstance(one, type))
+    named = {one.__name__: one for one in classes if issubclass(one, errors.SparkonceError)}
+    for name, one in sorted(named.items()):
+        if one is not errors.SparkonceError:
+            meaning, _, rest = (inspect.getdoc(one) or "").partition("\n\n")
+            cause, cure = (" ".join(part.split()) for part in rest.split("\nCure: "))
+            lines += [f"## {name}", "", meaning, ""]
+            lines += [f"- {cause}", f"- Cure: {cure}", ""]
+    return "\n".join(lines).replace("``", "`")
 
 
 def llms(whole: Path = WHOLE) -> str:

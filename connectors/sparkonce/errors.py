@@ -75,9 +75,11 @@ def this_python() -> str:
 
 
 class OptionError(SparkonceError):
-    """An option is unknown, missing, ill-typed, or contradicts another or the schema.
+    """An option is unknown, missing or ill-typed, or contradicts another option or the schema.
 
-    Where several are wrong, `problems` says what is wrong with each.
+    Cause: a spelling mistake, or an option that the connector, the write mode or the schema
+        does not allow. Where several options are wrong, `problems` has one error for each.
+    Cure: change the options that the message names, and start the query again.
     """
 
     problems: Sequence[OptionError] = ()
@@ -94,131 +96,271 @@ class OptionError(SparkonceError):
 
 
 class MissingExtra(SparkonceError):
-    """The client library of this connector is not installed."""
+    """The client library of the connector is not installed.
+
+    Cause: the Python of the driver or of an executor has sparkonce without the extra of the
+        store.
+    Cure: install the extra that the message names, for example ``pip install
+        'sparkonce[redis]'``.
+    """
 
 
 class UnsupportedQuery(SparkonceError):
-    """What is asked for can't be done: a trigger, an output mode, offsets of another source."""
+    """The query needs something that the connector cannot do.
+
+    Cause: a trigger, an output mode, a Spark release, or offsets of another source.
+    Cure: change the query as the message says.
+    """
 
 
 class BadRow(SparkonceError):
-    """A row that can't be stored. Found before the decision: nothing of the epoch took effect."""
+    """The store cannot hold a row. The driver had not decided the epoch, so no row took effect.
+
+    Cause: a value does not fit its column, key or field.
+    Cure: correct the row, or set ``onBadRow=deadLetter``; then restart the query.
+    """
 
 
 class ChunkTooLarge(BadRow):
-    """A chunk is too large for the store. Staging cuts it in two, down to a single row."""
+    """One row is larger than the store accepts.
+
+    Cause: staging splits a chunk that is too large, down to a single row, and this row still
+        exceeds the limit.
+    Cure: shorten the row, raise the limit of the server, or set ``onBadRow=deadLetter``.
+    """
 
 
 class StoreError(SparkonceError):
-    """The store can't do what is asked."""
+    """The store cannot do what the connector asks.
+
+    Cause: a state of the store that the message names, for example a record of a newer release.
+    Cure: as the message says.
+    """
 
 
 class BatchUnfinished(StoreError):
-    """A batch without a name is decided, and not all of it has taken effect."""
+    """A batch without a name is decided, and part of it has not taken effect.
+
+    Cause: the driver lost the store, or a row was rejected, while it applied the batch.
+    Cure: remove the cause, then run ``sparkonce recover``; the next batch into the target does
+        the same.
+    """
 
 
 class StoreUnreachable(StoreError):
-    """No connection, or no answer in time; whether a request took effect may be unknown."""
+    """The store did not reply in time. A request may or may not have taken effect.
+
+    Cause: the network, the address, or a server that restarts or fails over.
+    Cure: make the store reachable, then restart the query. Nothing is lost or duplicated.
+    """
 
 
 class StoreRefused(StoreError):
-    """The store answered, and said no: credentials, rights, memory, read-only."""
+    """The store replied with an error.
+
+    Cause: credentials, rights, memory, a read-only server, or a name that does not exist.
+    Cure: correct what the message names, then restart the query.
+    """
 
 
 class StoreUnsafe(StoreError):
-    """A setting of the store could lose what a commit has acknowledged."""
+    """A setting of the store can lose what a commit has acknowledged.
+
+    Cause: eviction, asynchronous durability, a missing index, or an engine without
+        transactions.
+    Cure: change the setting that the message names, or accept the risk with the option that it
+        names.
+    """
 
 
 class StoreLostData(StoreError):
-    """A decided epoch can't be applied any more, since its chunks are gone from the store."""
+    """The store lost chunks of a decided epoch, so the rest of the epoch cannot be applied.
+
+    Cause: a failover or a restored backup dropped data that the store had acknowledged.
+    Cure: restore a backup and restart the query, or give the rows up with ``sparkonce recover
+        --accept-loss``.
+    """
 
 
 class DecisionLost(StoreError):
-    """The store lost, during a commit, a decision that it had acknowledged; Spark replays it."""
+    """The store lost a decision during the commit, after it had acknowledged it.
+
+    Cause: a failover to a replica that lacks the last writes.
+    Cure: restart the query once the store is stable; Spark replays the epoch.
+    """
 
 
 class RecordDamaged(StoreError):
-    """A record of sparkonce's own is not as sparkonce writes it, so nobody knows what it says."""
+    """A record of sparkonce is not readable.
+
+    Cause: another program changed the record.
+    Cure: restore the record from a backup, or give the sink up with ``sparkonce forget``.
+    """
 
 
 class StagedDataMissing(StoreError):
-    """Staged chunks are gone before the decision. Nothing took effect; Spark replays the epoch."""
+    """Staged chunks disappeared before the decision. No row of the epoch took effect.
+
+    Cause: a failover, an eviction, or ``sparkonce gc`` with a ``--grace`` that is too short.
+    Cure: restart the query; Spark replays the epoch.
+    """
 
 
 class RowRefused(StoreError):
-    """The server refused a row after its epoch was decided; a restart goes on at that row."""
+    """The server rejected a row after the driver had decided the epoch.
+
+    Cause: the target changed between the check and the write, or only the server can judge the
+        row.
+    Cure: remove the cause, then restart the query or run ``sparkonce recover``; both resume at
+        this row.
+    """
 
 
 class ValueUnreadable(StoreError):
-    """What is stored is no value of the type that it is read as."""
+    """A stored value is not of the type that the read asks for.
+
+    Cause: the schema of the read does not match the stored values.
+    Cure: read the column as the type that the message names, for example as a string.
+    """
 
 
 class SnapshotBroken(StoreError):
-    """Parts of one read saw different states of the store, and it was to be one."""
+    """Parts of one read saw different states of the store.
+
+    Cause: the table or index changed while tasks read it.
+    Cure: start the read again, or choose a consistent mode of the read.
+    """
 
 
 class UnreadLost(StoreError):
-    """Rows of a stream that were not read are gone from the store, or others are in their place."""
+    """The store no longer has changes that the stream has not read, or has others in their place.
+
+    Cause: the server purged its log, trimmed the stream, or lost writes in a failover.
+    Cure: keep the log for longer; then start from a new position with a new checkpoint, or set
+        ``failOnDataLoss=false``.
+    """
 
 
 class CommitRefused(SparkonceError):
-    """Applying this epoch could lose rows or apply them twice."""
+    """Applying the epoch could lose rows or duplicate them.
+
+    Cause: the checkpoint and the ledger contradict each other.
+    Cure: as the message says.
+    """
 
 
 class CheckpointReplaced(CommitRefused):
-    """Another query writes to this sink: its checkpoint was deleted or swapped."""
+    """Another query writes to this sink.
+
+    Cause: someone deleted or replaced the checkpoint.
+    Cure: restore the old checkpoint, set ``onNewCheckpoint``, or set another ``sinkId``.
+    """
 
 
 class SinkRenamed(CommitRefused):
-    """This checkpoint's query writes under another sink id."""
+    """The query of this checkpoint writes under another sink id.
+
+    Cause: option ``sinkId`` or the target changed.
+    Cure: set the former ``sinkId``, or start with a new checkpoint.
+    """
 
 
 class QueryRetired(CommitRefused):
-    """This query was replaced by another one, on purpose, and can never commit again."""
+    """Another query replaced this one, so this one can never commit again.
+
+    Cause: ``onNewCheckpoint``, a takeover, or ``sparkonce forget``.
+    Cure: stop this query. To write again, start a query with a new checkpoint.
+    """
 
 
 class CheckpointDiverged(CommitRefused):
-    """The same epoch number with other offsets: a restored or copied checkpoint."""
+    """The checkpoint has other offsets for an epoch that the sink has.
+
+    Cause: a restored or copied checkpoint, or a crash of the driver's host before it had synced
+        the file.
+    Cure: run ``sparkonce offsets --restore``, or use the checkpoint that wrote last.
+    """
 
 
 class CheckpointUnreadable(CommitRefused):
-    """Python on the driver can't read the checkpoint; Spark replays the epoch once it can."""
+    """The driver cannot read the checkpoint from Python.
+
+    Cause: a file system without an fsspec client, missing rights, or an outage.
+    Cure: install the client or correct the rights, then restart; Spark replays the epoch.
+    """
 
 
 class CheckpointBehindSink(CommitRefused):
-    """The sink has a later epoch than this checkpoint."""
+    """The sink has a later epoch than this checkpoint.
+
+    Cause: a restored checkpoint, or a second checkpoint that writes to the same sink.
+    Cure: use the checkpoint that wrote last.
+    """
 
 
 class VersionBehindSink(CommitRefused):
-    """The sink has a later version of this application (``txnVersion``)."""
+    """The sink has a later ``txnVersion`` of this application.
+
+    Cause: versions arrived out of order.
+    Cure: use a ``txnVersion`` that grows.
+    """
 
 
 class BatchOvertaken(CommitRefused):
-    """A batch is decided and not wholly applied, and others have decided since."""
+    """A batch is decided and partly applied, and other sinks of the target have decided since.
+
+    Cause: the driver of the batch died, and others wrote on.
+    Cure: wait for its driver, or end the batch with ``sparkonce recover --drop`` or
+        ``--over-newer``.
+    """
 
 
 class DecisionDropped(CommitRefused):
-    """An operator dropped the epoch while its driver applied it."""
+    """An operator dropped the epoch while its driver applied it.
+
+    Cause: ``sparkonce recover --drop`` or ``--accept-loss``.
+    Cure: restart the query; it continues with the next epoch.
+    """
 
 
 class VersionTaken(CommitRefused):
-    """Another query has written this ``txnVersion`` under the same ``txnAppId``."""
+    """Another query has written this ``txnVersion`` under the same ``txnAppId``.
+
+    Cause: two jobs share one ``txnAppId``.
+    Cure: give each job its own ``txnAppId``.
+    """
 
 
 class WrittenTwice(CommitRefused):
-    """One run wrote one batch twice into one target, under one name."""
+    """One run wrote one batch twice into one target under one name.
+
+    Cause: two writes in one ``foreachBatch`` share a name.
+    Cure: give each write its own ``sinkId`` or ``txnAppId``.
+    """
 
 
 class SinkBehindCheckpoint(CommitRefused):
-    """The sink lacks epochs that this checkpoint has committed."""
+    """The sink lacks epochs that this checkpoint has committed.
+
+    Cause: the store lost acknowledged commits, or was restored from a backup.
+    Cure: restore the store, or accept the loss with ``onLostCommit``.
+    """
 
 
 class ConcurrentDriver(CommitRefused):
-    """A second driver runs the same checkpoint."""
+    """A second driver runs the same checkpoint.
+
+    Cause: a job was started twice, or an old driver woke up.
+    Cure: keep the superseded driver stopped; the other one needs nothing.
+    """
 
 
 class StaleSkip(CommitRefused):
-    """A task skipped its rows for a decision that is not the one in the ledger."""
+    """A task skipped its rows for a decision that the ledger no longer has.
+
+    Cause: the store lost the decision after the task had read it.
+    Cure: restart the query; Spark replays the epoch.
+    """
 
 
 AGAIN = "check option url and the server; what is started again loses and doubles nothing"

@@ -7,11 +7,12 @@ import re
 from pathlib import Path
 
 import pytest
-from tools.site import ROOT, broken, gather, llms
+from tools.site import ROOT, broken, gather, llms, page_of_errors
 
 from sparkonce import __version__, errors
 from sparkonce.exactly_once import guards
 from sparkonce.operate.watching import FIGURES
+from sparkonce.tck.rules.rulebook import RULES
 
 
 def test_files_and_names_in_the_protocol_page_exist() -> None:
@@ -26,6 +27,27 @@ def test_files_and_names_in_the_protocol_page_exist() -> None:
         r"`((?:sparkonce|pyspark_redis|pyspark_mysql|pyspark_elasticsearch)/[\w/.]+)`", page
     ):
         assert (ROOT / "connectors" / path).exists(), path
+
+
+def test_each_error_has_a_cause_and_a_cure() -> None:
+    page = page_of_errors()
+    for name in errors.__dict__:
+        if isinstance(one := getattr(errors, name), type) and issubclass(one, errors.CommitRefused):
+            assert f"\n## {name}\n" in page
+    assert page.count("\n## ") == page.count("\n- Cause: ") == page.count("\n- Cure: ") > 30
+
+
+def test_each_rule_of_the_protocol_names_what_checks_it() -> None:
+    page = (ROOT / "docs" / "protocol.md").read_text()
+    numbers = [int(number) for number in re.findall(r"^\*\*P(\d+)\.", page, re.MULTILINE)]
+    assert numbers == list(range(1, len(numbers) + 1))
+    checks = re.findall(r"^<br>Model: (.+)\. Kit: (.+)\.$", page, re.MULTILINE)
+    assert len(checks) == len(numbers)
+    promises = (ROOT / "docs" / "model" / "promises.tla").read_text()
+    promised = set(re.findall(r"^(\w+) +==", promises, re.MULTILINE))
+    for invariants, rules in checks:
+        assert invariants == "none" or {*re.findall(r"`(\w+)`", invariants)} <= promised
+        assert {*rules.split(", ")} <= {rule.number for rule in RULES}, rules
 
 
 def test_changelog_has_a_place_for_this_version() -> None:

@@ -42,7 +42,7 @@ def page_of(module: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _texts(tree: ast.AST, *, inner: bool = False) -> Iterator[tuple[int, str]]:
+def _texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """The texts that people read, with the line where each begins."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, (ast.Constant, ast.JoinedStr)):
@@ -57,12 +57,12 @@ def _text(node: ast.expr) -> str:
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else ""
     if isinstance(node, ast.JoinedStr):
-        return "".join(_text(one) if isinstance(one, ast.Constant) else "`x`" for one in node.values)
+        return "".join(_text(one) or "`x`" for one in node.values)
     return ""
 
 
 def _ended(text: str) -> str:
-    """The text with an end of its sentence before each field of a docstring, and behind the last."""
+    """The text with a full stop at the end of each paragraph, without the names of fields."""
     text = FIELD.sub("", text)
     return re.sub(r"(?<![.:!?\s])(?=\s*(?:\n\s*\n|$))", ".", text)
 
@@ -99,7 +99,9 @@ def main(names: list[str]) -> int:
         page.write_text(page_of(content) if path.suffix == ".py" else content, encoding="utf-8")
     command = [*node(), "node_modules/textlint/bin/textlint.js", "--config", "textlintrc.json"]
     options = ["--rulesdir", "rules", "--format", "unix", "--quiet", "text"]
-    done = subprocess.run([*command, *options], cwd=WORK, text=True, capture_output=True)
+    done = subprocess.run(
+        [*command, *options], check=False, cwd=WORK, text=True, capture_output=True
+    )
     print(done.stdout.replace(f"{text}/", "").replace(".py.md:", ".py:"), end="")
     print(done.stderr, end="", file=sys.stderr)
     return done.returncode
