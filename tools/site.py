@@ -27,6 +27,21 @@ CONNECTORS = ("redis", "mysql", "elasticsearch")
 PLACE = re.compile(r"""<[^>]*\sid=(["']?)([^"'\s>]+)\1""")
 LINK = re.compile(r"""<[^>]*\s(?:href|src)=(["']?)([^"'\s>]+)\1""")
 ELSEWHERE = re.compile(r"[a-z]+:|//")
+MORE = {
+    "BatchOvertaken": "operations.md#a-batch-that-was-overtaken",
+    "CheckpointBehindSink": "operations.md#back-up-and-restore",
+    "CheckpointDiverged": "operations.md#the-checkpoint-lost-its-last-offsets",
+    "CheckpointUnreadable": "checkpoints.md#where-a-checkpoint-may-lie",
+    "ConcurrentDriver": "operations.md#a-second-driver",
+    "DecisionLost": "operations.md#the-store-fails-over",
+    "RecordDamaged": "operations.md#a-record-is-damaged",
+    "RowRefused": "operations.md#a-row-is-rejected-after-the-decision",
+    "SinkBehindCheckpoint": "operations.md#the-store-lost-data",
+    "StoreLostData": "operations.md#the-store-lost-data",
+    "UnreadLost": "following.md#lost-rows",
+    "WrittenTwice": "batch.md#inside-foreachbatch",
+}
+"""Where a page says more about an error."""
 
 
 def gather(whole: Path = WHOLE) -> Path:
@@ -55,7 +70,8 @@ def page_of_errors() -> str:
             meaning, _, rest = (inspect.getdoc(one) or "").partition("\n\n")
             cause, cure = (" ".join(part.split()) for part in rest.split("\nCure: "))
             lines += [f"## {name}", "", meaning, ""]
-            lines += [f"- {cause}", f"- Cure: {cure}", ""]
+            more = f" [More]({MORE[name]})." if name in MORE else ""
+            lines += [f"- {cause}", f"- Cure: {cure}{more}", ""]
     return "\n".join(lines).replace("``", "`")
 
 
