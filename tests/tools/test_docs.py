@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from pathlib import Path
@@ -27,6 +28,42 @@ def test_files_and_names_in_the_protocol_page_exist() -> None:
         r"`((?:sparkonce|pyspark_redis|pyspark_mysql|pyspark_elasticsearch)/[\w/.]+)`", page
     ):
         assert (ROOT / "connectors" / path).exists(), path
+
+
+PACKAGES = ("sparkonce", "pyspark_redis", "pyspark_mysql", "pyspark_elasticsearch")
+
+
+def imported(module: Path) -> set[Path]:
+    """The modules of the product that a module imports, wherever it does."""
+    found = set()
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            base = ROOT / "connectors" / node.module.replace(".", "/")
+            found |= {base.with_suffix(".py"), *(base / f"{one.name}.py" for one in node.names)}
+    return {path for path in found if path.exists()}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_map_names_all_files_in_the_order_of_imports(package: str) -> None:
+    root = ROOT / "connectors" / package
+    page = (ROOT / "docs" / "code-map.md").read_text()
+    section = page.partition(f"\n## {package}\n")[2].partition("\n## ")[0]
+    named = [root / path for path in re.findall(r"`([\w/]+\.(?:py|lua|sql|painless))`", section)]
+    assert [path for path in named if not path.exists()] == []
+    modules = {
+        path
+        for path in root.rglob("*.py")
+        if path.name != "__init__.py" and "tck" not in path.relative_to(root).parts
+    }
+    assert {path for path in named if path.suffix == ".py"} == modules
+    if package != "sparkonce":  # where Spark and the commands are further entries
+        reached = {root / "connector.py"}
+        for step in re.split(r"(?m)^\d+\. ", section)[1:]:
+            left = {root / path for path in re.findall(r"`([\w/]+\.py)`", step)} - reached
+            while found := {path for path in left if any(path in imported(o) for o in reached)}:
+                reached |= found
+                left -= found
+            assert not left, f"nothing that the map names before imports {left}"
 
 
 def test_each_error_has_a_cause_and_a_cure() -> None:

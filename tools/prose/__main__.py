@@ -102,7 +102,7 @@ def main(names: list[str]) -> int:
     done = subprocess.run(
         [*command, *options], check=False, cwd=WORK, text=True, capture_output=True
     )
-    print(done.stdout.replace(f"{text}/", "").replace(".py.md:", ".py:"), end="")
+    print(done.stdout.replace(f"{text.resolve()}/", "").replace(".py.md:", ".py:"), end="")
     print(done.stderr, end="", file=sys.stderr)
     return done.returncode
 
