@@ -199,7 +199,7 @@ def test_rows_that_were_checked_against_another_table_are_not_decided(
     with pytest.raises(StoreRefused, match=r"'word' .* was varchar\(4\).* and is varchar\(3\)"):
         words.commit(0, receipts)
     words.checked = None  # as Spark makes another writer for the commit
-    with pytest.raises(StoreRefused, match="altered while rows for it were staged"):
+    with pytest.raises(StoreRefused, match="altered while tasks staged rows for it"):
         words.commit(0, receipts)
     words.restart()
     with pytest.raises(BadRow, match=r"id=2.* longer than the column"):

@@ -111,7 +111,7 @@ def test_gc_makes_a_driver_that_comes_too_late_fail_not_lose(
     query.run(0, ones(range(5)))
     receipts = query.stage(1, ones(range(5)))
     assert "1 dropped" in sparkonce("gc", server.url, "--grace", "0", "--yes").output
-    with pytest.raises(Exception, match="is being dropped"):
+    with pytest.raises(Exception, match="are doomed"):
         query.commit(1, receipts)
 
 

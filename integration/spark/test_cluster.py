@@ -268,6 +268,6 @@ def test_rows_of_a_flow_count_once_and_a_full_refresh_is_refused(
     assert pipeline.counts() == once(range(2000))
 
     said = pipeline.run("--full-refresh-all")
-    assert "a pipeline fully refreshed" in said
+    assert "fully refreshed the pipeline" in said
     assert "onNewCheckpoint=continue:" in said
     assert pipeline.counts() == once(range(2000))

@@ -148,5 +148,5 @@ def test_a_ledger_in_the_way_that_is_damaged_names_its_sink() -> None:
     decide_and_die(stream, 0, ["a/0"])
     world.memory.records[stream.name] = replace(world.memory.records[stream.name], body="{")
     batch = Query(world, id="p", checkpoint=None, follows=Follows.ONCE)
-    with pytest.raises(RecordDamaged, match=r"'a@.*' has decided .* this batch must finish first"):
+    with pytest.raises(RecordDamaged, match=r"This batch cannot finish .* sink 'a@.*' has decided"):
         Run(batch, "").write(0, ["p/0"])

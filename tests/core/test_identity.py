@@ -90,9 +90,7 @@ def test_the_error_of_two_queries_with_one_sink_id_names_it(world: MemoryWorld) 
     owner = Query(world, "owner", "orders", "/checkpoints/a", repeatable=True)
     owner.start().write(0, ["a"])
     other = Query(world, "other", "orders", "/checkpoints/b", repeatable=True)
-    with pytest.raises(
-        CheckpointReplaced, match="this one a sinkId and a checkpoint path of its own"
-    ):
+    with pytest.raises(CheckpointReplaced, match="this one its own sinkId and checkpoint path"):
         other.start().write(0, ["x"])
     other.on_new_checkpoint = "continue:owner"
     other.start().write(0, ["b"])
