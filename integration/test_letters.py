@@ -74,7 +74,7 @@ class Letters:
         assert letters(place, kind["place"], "--limit", "2").output.count("  row  ") == 2
         refused = letters(place, "elsewhere")
         assert refused.exit_code == 1
-        assert "they are in " in refused.output
+        assert "dead letters are in " in refused.output
 
     def test_all_letters_are_read_page_by_page(self, place: Place, put_aside: int) -> None:
         name = place.query.options["deadLetter"]
@@ -124,7 +124,7 @@ class Letters:
         there = len(moved(folder))
         assert there > 0
         said = letters(place, *move).output
-        assert f"{put_aside - there:,} letters moved. {there} were there already" in said
+        assert f"{put_aside - there:,} letters moved. Deleted {there} from " in said
         assert letters(place, *move).output == "0 letters moved.\n"
         assert listed(place) == []
         found = [json.loads(one["row"])["id"] for one in moved(folder)]
@@ -156,7 +156,7 @@ class Letters:
         place.query.query_id = place.query.run_id = "another"
         place.query.run(0, [{"id": 1, "n": 300}])
         move = name, "--move", str(tmp_path), "--yes"
-        assert "Name one by --sink: " in letters(place, *move).output
+        assert "Name one with --sink: " in letters(place, *move).output
         assert letters(place, *move, "--sink", first).exit_code == 0
         refused = letters(place, *move, "--sink", place.query.name)
         assert f"has letters of sink {first}" in refused.output

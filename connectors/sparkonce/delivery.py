@@ -1,9 +1,9 @@
-"""The loop that takes a decided epoch into a target, the same for every store.
+"""The loop that applies a decided epoch to a target, the same for every store.
 
-The loop resumes at the target's progress, counts bad rows, puts them aside, reports progress, and
-keeps the decision where a row fails. A connector supplies the steps. Each step is atomic in its
-store: a step that runs twice, or an hour late, changes nothing. A store that applies a whole epoch
-in one step does so in `Store.publish`, and uses the loop only for larger epochs.
+The loop resumes at the target's progress, counts bad rows, stores them as dead letters, and reports
+progress. After a failed row it keeps the decision. A connector supplies the steps. Each step is
+atomic in its store: a step that runs twice, or an hour late, changes nothing. A store that applies
+a whole epoch in one step does so in `Store.publish`, and uses the loop only for larger epochs.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ T = TypeVar("T")
 
 
 def in_order(steps: Iterable[Callable[[], T]], width: int, name: str) -> Iterator[T]:
-    """What each step gives, in their order. One that fails lets no other begin.
+    """The result of each step, in order. After a failure no other step begins.
 
     Args:
-        steps: taken one by one, at most one more than run at once.
-        width: how many run at once.
+        steps: taken one by one, at most one more than run in parallel.
+        width: how many steps run in parallel.
         name: of the threads.
     """
     pool, gate = ThreadPoolExecutor(width, name), _Gate()
@@ -47,15 +47,15 @@ def in_order(steps: Iterable[Callable[[], T]], width: int, name: str) -> Iterato
 class _Gate:
     """Lets steps begin until one fails.
 
-    The pool's threads look here: who waits for the steps hears of a failure too late, when the
-    thread that had it may already be at the next one.
+    The pool's threads check here: the caller notices a failure too late, when the failed thread may
+    already run the next step.
     """
 
     def __init__(self) -> None:
         self._failure: BaseException | None = None
 
     def take(self, step: Callable[[], T]) -> T:
-        # No lock: a step that slips in just now could as well have begun just before the failure.
+        # No lock: a step that slips in now could also have begun just before the failure.
         if self._failure is not None:
             raise self._failure
         try:
@@ -65,17 +65,17 @@ class _Gate:
             raise
 
 
-GOES_ON = (
-    "then restart the query, or run `sparkonce recover`: it goes on where it stopped, and doubles"
-    " nothing"
+RESUME = (
+    "then restart the query, or run `sparkonce recover`: it resumes where it stopped, and"
+    " duplicates nothing"
 )
 
 C = TypeVar("C")
-"""What applying one chunk gives: all that putting its bad rows aside needs."""
+"""The result of applying one chunk: all that the dead letters of its bad rows need."""
 
 
 class DecisionOver(Exception):
-    """Nothing is left to do: another decision came, or another driver has applied this one."""
+    """Nothing is left to do: another decision followed, or another driver has applied this one."""
 
 
 class EpochDelivery(ABC, Generic[C]):
@@ -89,12 +89,12 @@ class EpochDelivery(ABC, Generic[C]):
     Attributes:
         chunks: of the manifest, in the order in which they are applied.
         counter: the bad rows of the epoch, those of earlier tries too.
-        had: how many chunks the target had before, as far as its steps tell; their rows are no
+        had: how many chunks the target had before, as far as its steps report; their rows are no
             progress of this try.
-        width: how many chunks are applied at once; more than one only where their order says
-            nothing.
-        ends_in_last_chunk: whether the step of the last chunk calls `end` itself, since what it
-            checks and writes belongs into that step.
+        width: how many chunks are applied in parallel; more than one only if their order does not
+            matter.
+        ends_in_last_chunk: whether the step of the last chunk calls `end` itself, since its checks
+            and writes belong into that step.
     """
 
     width = 1
@@ -103,19 +103,19 @@ class EpochDelivery(ABC, Generic[C]):
     def __init__(self, manifest: Manifest, most: MaxBadRows, place: str | None) -> None:
         self.manifest, self.place = manifest, place
         self.chunks, self.had = manifest.chunks, 0
-        # Without a place a new bad row stops the epoch, and those put aside before only count.
+        # Without a place a new bad row stops the epoch; earlier dead letters only count.
         self.counter = BadRowCounter(most if place else ALL, manifest)
 
     # -- the steps of a store
 
     @abstractmethod
     def resume(self) -> int:
-        """How many chunks the target has, of whose bad rows the counter now knows.
+        """How many chunks the target has; the counter then includes their bad rows.
 
-        A store whose `apply_chunk` finds that out by itself gives 0.
+        Returns 0 for a store whose `apply_chunk` finds the progress itself.
 
         Raises:
-            DecisionOver: the decision is another one by now, or finished.
+            DecisionOver: another decision followed, or this one is finished.
         """
 
     @abstractmethod
@@ -124,41 +124,41 @@ class EpochDelivery(ABC, Generic[C]):
 
         Raises:
             DecisionOver: as `resume`.
-            TooManyBadRows: more rows can't be stored than may go aside.
-            RowRefused: a row can't be stored, and there is no place for it.
-            StoreLostData: the chunk is gone.
+            TooManyBadRows: more rows are bad than may become dead letters.
+            RowRefused: a row can't be stored, and dead letters have no place.
+            StoreLostData: the store lost the chunk.
         """
 
     def put_aside(self, ordinal: int, chunk: C) -> None:
-        """Make dead letters of the bad rows of an applied chunk.
+        """Store the bad rows of an applied chunk as dead letters.
 
-        A store whose notes are final holds them, as long as none of the epoch's rows was stored:
-        the target may be at fault, and the rows good ones.
+        A store that cannot withdraw dead letters holds them back until it has stored a row of the
+        epoch. Before that the target may be at fault, and the rows may be good.
         """
 
     def put_aside_held(self) -> None:
-        """Make dead letters of all that `put_aside` has held."""
+        """Store the dead letters that `put_aside` has held back."""
 
     def show(self) -> None:
-        """Let readers see the epoch, where they see epochs as a whole."""
+        """Make the epoch visible, in a store that shows epochs as a whole."""
 
     def take_back(self) -> None:
-        """Have rows tried again of which none was stored, once the target is mended."""
+        """Withdraw dead letters of an epoch without stored rows, so that a later call retries."""
 
     # -- the loop
 
     def apply(self, advance: Advance) -> Applied:
-        """Apply what the target lacks; see `Store.apply`.
+        """Apply the chunks that the target lacks; see `Store.apply`.
 
         Raises:
-            RowRefused: a row can't be stored, or too many; a later call goes on from it.
+            RowRefused: one row, or too many rows, can't be stored; a later call resumes there.
         """
         try:
             with self.stays_decided():
                 done = self.resume()
                 if self.chunks and done >= len(self.chunks):
                     return self.counter.applied
-                # Closed before an error leaves: who tries again meets no thread of this try.
+                # Closed before an error propagates: a retry meets no thread of this try.
                 with closing(self._applied(done)) as found:
                     for ordinal, chunk in enumerate(found, done):
                         self.put_aside(ordinal, chunk)
@@ -168,22 +168,22 @@ class EpochDelivery(ABC, Generic[C]):
                 if not (self.chunks and self.ends_in_last_chunk):
                     self.end()
         except DecisionOver:
-            pass  # the caller's swap finds what came instead
+            pass  # the caller's swap finds the present decision
         return self.counter.applied
 
     def _applied(self, done: int) -> Generator[C, None, None]:
-        """Each chunk behind so many, in order, once it is applied."""
+        """Each chunk after the first `done`, in order, once it is applied."""
         steps = (partial(self.apply_chunk, ordinal) for ordinal in range(done, len(self.chunks)))
         if self.width > 1:
             yield from in_order(steps, self.width, "sparkonce-apply")
-        else:  # in this thread: a chunk waits until the dead letters of the one before are written
+        else:  # in this thread: a chunk waits for the dead letters of the one before
             yield from (step() for step in steps)
 
     def end(self) -> None:
-        """See that the target is not at fault, put aside what was held, and say so once.
+        """Check that the target is not at fault, store held dead letters, and warn once.
 
         Raises:
-            TooManyBadRows: no row was stored for long.
+            TooManyBadRows: the store has rejected all rows for long.
         """
         self.counter.end()
         self.put_aside_held()
@@ -192,7 +192,7 @@ class EpochDelivery(ABC, Generic[C]):
 
     @contextmanager
     def stays_decided(self) -> Iterator[None]:
-        """Within, an epoch with too many bad rows stops, and goes on later."""
+        """Turn too many bad rows into an error that keeps the epoch decided, to resume later."""
         try:
             yield
         except TooManyBadRows as error:
@@ -201,9 +201,9 @@ class EpochDelivery(ABC, Generic[C]):
 
     @property
     def stays(self) -> str:
-        """What has become of the epoch where one of its rows stops it."""
+        """The state of an epoch that one of its rows has stopped."""
         return f"Epoch {self.manifest.epoch} stays decided; other rows of it may have taken effect"
 
     def stopped_by(self, what: str, why: str, todo: str) -> RowRefused:
         """The error for a row that stops the epoch."""
-        return RowRefused(f"{what}. {self.stays}", why, f"{todo}; {GOES_ON}")
+        return RowRefused(f"{what}. {self.stays}", why, f"{todo}; {RESUME}")

@@ -1,7 +1,7 @@
-"""Every error that sparkonce raises, and what each one asks of the reader; those of servers, too.
+"""All errors that sparkonce raises, with cause and cure, also those of servers.
 
-A message says what happened, why that matters and what to do. It is one line, whatever rows, keys
-and servers' answers are told in it; a terminal gets the three parts in lines of their own.
+A message says what happened, why that matters and what to do. It is one line, even if the rows,
+keys and replies of servers in it are not. A terminal shows each of the three parts on its own line.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 
 def in_one_line(text: str) -> str:
-    r"""The text with every character that a terminal does not show escaped as in Python (``\n``).
+    r"""The text, with each character that a terminal does not show escaped as in Python (``\n``).
 
-    A value that is told may hold line breaks and colours, and would make up lines of a log.
+    Otherwise a value with line breaks or colours could forge lines of a log.
     """
     return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
@@ -42,7 +42,7 @@ class SparkonceError(Exception):
         todo: what to do about it.
 
     Attributes:
-        separator: stands between its parts where it is shown.
+        separator: the text between the parts of a shown error.
     """
 
     separator = " "
@@ -55,22 +55,22 @@ class SparkonceError(Exception):
         return self.separator.join(self.lines())
 
     def lines(self) -> list[str]:
-        """Its parts, each of which is one line."""
+        """The parts, one line each."""
         return _parts(self.what, self.why, self.todo)
 
     def to_json(self) -> dict[str, Any]:
-        """Its type and its three parts."""
+        """The type and the three parts."""
         parts = {"what": self.what, "why": self.why, "todo": self.todo}
         return {"type": type(self).__name__, **parts}
 
 
 def _sentence(text: str) -> str:
-    """The text with one end."""
+    """The text with exactly one full stop or question mark."""
     return text if text.endswith("?") else f"{text.rstrip('. ')}."
 
 
 def this_python() -> str:
-    """Which Python runs here, of the several that a cluster has."""
+    """The Python of this process, one of several in a cluster."""
     return f"{sys.executable} on {platform.node()}"
 
 
@@ -85,12 +85,12 @@ class OptionError(SparkonceError):
     problems: Sequence[OptionError] = ()
 
     def lines(self) -> list[str]:
-        """See `SparkonceError`; a line for each option where several are wrong."""
+        """See `SparkonceError`; one line for each option if several are wrong."""
         several = (f"({number}) {one}" for number, one in enumerate(self.problems, start=1))
         return [*super().lines(), *several]
 
     def to_json(self) -> dict[str, Any]:
-        """See `SparkonceError`; with all problems where there are several."""
+        """See `SparkonceError`; with all problems if several options are wrong."""
         several = {"problems": [one.to_json() for one in self.problems]} if self.problems else {}
         return super().to_json() | several
 
@@ -363,29 +363,29 @@ class StaleSkip(CommitRefused):
     """
 
 
-AGAIN = "check option url and the server; what is started again loses and doubles nothing"
-RESTART = "then restart the query; it goes on where it stopped"
+AGAIN = "check option url and the server; a restart loses and duplicates nothing"
+RESTART = "then restart the query; it resumes where it stopped"
 
 
 class FailureKind(enum.Enum):
-    """What a server's error asks for.
+    """The reaction to an error of a server.
 
-    Each connector has a table of its own: by number in MySQL, by status and type in Elasticsearch,
-    by the first words in Redis.
+    Each connector has its own table: by number in MySQL, by status and type in Elasticsearch, by
+    the first words in Redis.
     """
 
-    LOST = "no answer, or none that says what became of the request"
-    PASSING = "nothing was done; the same may work in a moment"
-    CONFLICT = "what is stored has a version that is as high"
-    LATE = "what is stored has a higher fence"
+    LOST = "no reply, or a reply that leaves the outcome open"
+    PASSING = "the request had no effect; a retry may succeed soon"
+    CONFLICT = "the stored version is equal or higher"
+    LATE = "the stored fence is higher"
     ROW = "a row can't be stored"
-    INDEX = "this part of the target takes no writes, and others may"
-    TOO_LARGE = "the request is larger than the server takes"
+    INDEX = "this part of the target rejects writes; others may accept them"
+    TOO_LARGE = "the request exceeds the limit of the server"
     REFUSED = "someone must change something"
 
 
 class KnownFailure(NamedTuple):
-    """What is known of an error."""
+    """An error of a server: its kind, why it occurs, and what to do."""
 
     kind: FailureKind
     why: str
@@ -399,7 +399,7 @@ class KnownFailure(NamedTuple):
     def error(self, store: str, doing: str, words: str) -> StoreError:
         """The error for the reader.
 
-        `store` is its name, `doing` what was tried, `words` are the server's own.
+        `store` is the name of the store, `doing` the failed request, `words` the server's message.
         """
         made, how = (StoreUnreachable, "failed") if self.passes else (StoreRefused, "refused")
         return made(f"{store} {how} while {doing}: {words}", self.why, self.todo)
@@ -415,7 +415,7 @@ FORM = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 @lru_cache(maxsize=1)
 def escape_log_messages() -> None:
-    """Have messages escaped: they tell of names and values that others chose."""
+    """Escape all log messages, since others choose their names and values."""
 
     def escape(record: logging.LogRecord) -> bool:
         record.msg, record.args = in_one_line(record.getMessage()), ()
@@ -426,13 +426,13 @@ def escape_log_messages() -> None:
 
 @lru_cache(maxsize=1)
 def set_up_logging() -> None:
-    """Have messages printed with time, level and logger, unless the process has handlers."""
+    """Print messages with time, level and logger, unless the process has log handlers."""
     escape_log_messages()
     handler = logging.StreamHandler()
     handler.setLevel(logging.INFO)
     handler.setFormatter(logging.Formatter(FORM))
     logger, root = logging.getLogger("sparkonce"), logging.getLogger()
-    # Asked at each message: Spark's own, or the user's, may be set up later.
+    # Evaluated for each message: Spark or the user may add handlers later.
     handler.addFilter(lambda _: not root.handlers)
     logger.addHandler(handler)
     if logger.level == logging.NOTSET:

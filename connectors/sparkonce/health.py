@@ -1,4 +1,4 @@
-"""What ``sparkonce doctor`` finds: whether a store keeps what the guarantee rests on."""
+"""The findings of ``sparkonce doctor``: whether a store meets the needs of the guarantee."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from sparkonce.errors import SparkonceError, error_text
 
 APART = 5.0
-"""Seconds by which two clocks may differ."""
+"""Most seconds by which two clocks may differ."""
 
-LOST = (
-    "a crash takes acknowledged epochs along; the next commit then stops with SinkBehindCheckpoint"
-)
-"""Why a store is at risk that does not have each commit on its disk."""
+LOST = "a crash loses acknowledged epochs; the next commit then stops with SinkBehindCheckpoint"
+"""Why a store is at risk that does not sync each commit to its disk."""
 
 
 class Level(Enum):
-    """How grave a finding is: nothing to do, something may be lost, a query would be refused."""
+    """The level of a finding: nothing to do, data may be lost, a query would fail."""
 
     FIT = "fit"
     RISK = "risk"
@@ -27,7 +25,7 @@ class Level(Enum):
 
 
 class Finding(NamedTuple):
-    """What was looked at, and what to do about it; `why` and `todo` are empty where it is fit."""
+    """A checked property, and what to do about it; `why` and `todo` are empty if it is fit."""
 
     level: Level
     what: str
@@ -39,17 +37,17 @@ class Finding(NamedTuple):
 
 
 def fit(what: str) -> Finding:
-    """Nothing has to be done."""
+    """A finding without need for action."""
     return Finding(Level.FIT, what)
 
 
 def risk(what: str, why: str, todo: str) -> Finding:
-    """Something may be lost, or a query may stop."""
+    """A finding that may lose data or stop a query."""
     return Finding(Level.RISK, what, why, todo)
 
 
 def unfit(error: SparkonceError) -> Finding:
-    """A query would be refused."""
+    """A finding with which a query would fail."""
     return Finding(Level.UNFIT, error.what, error.why, error.todo)
 
 
@@ -57,25 +55,25 @@ def clock(server: float) -> Finding:
     """Whether the clocks of the server and of this host agree."""
     apart = server - time.time()
     if abs(apart) <= APART:
-        return fit(f"Its clock and the one of this host agree within {APART:.0f} s")
+        return fit(f"The clocks of server and host agree within {APART:.0f} s")
     return risk(
-        f"Its clock differs from the one of this host by {apart:,.0f} s",
-        "ages and times in sparkonce status and in metrics are wrong by as much",
-        "set the clocks by NTP",
+        f"The clock of the server differs from this host's by {apart:,.0f} s",
+        "ages and times in sparkonce status and in metrics are off by that amount",
+        "synchronize the clocks by NTP",
     )
 
 
 def share(what: str, used: float, most: float, todo: str) -> Finding:
-    """Whether there is room; above 80% it is a risk."""
+    """Whether enough space is free; above 80% usage is a risk."""
     said = f"{what}: {used / 1e6:,.0f} of {most / 1e6:,.0f} MB are used"
     if used <= 0.8 * most:
         return fit(said)
-    return risk(said, "a store that is full takes no epoch: nothing is lost, the query stops", todo)
+    return risk(said, "a full store rejects epochs: nothing is lost, but the query stops", todo)
 
 
 @runtime_checkable
 class Examined(Protocol):
-    """A store that can tell how fit it is."""
+    """A store that can examine its own fitness."""
 
     def examine(self) -> Iterator[Finding]:
-        """Look at what `Store.check` does not refuse, and what may lose data all the same."""
+        """Check what `Store.check` does not reject, but may still lose data."""

@@ -1,4 +1,4 @@
-"""How the texts of options are read."""
+"""Parsers for the texts of options."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Parser = Callable[[str], Any]
 
 
 def integer(low: int, high: int) -> Parser:
-    """A whole number between two bounds, both included."""
+    """A parser for a whole number between two bounds, both included."""
 
     def parse(text: str) -> int:
         if not re.fullmatch(r"[+-]?\d+", text) or not low <= int(text) <= high:
@@ -24,7 +24,7 @@ def integer(low: int, high: int) -> Parser:
 
 
 def seconds(low: float, high: float) -> Parser:
-    """A duration: ``90``, ``90s``, ``15m``, ``12h``, ``7d`` or ``250ms``; in seconds."""
+    """A parser for a duration: ``90``, ``90s``, ``15m``, ``12h``, ``7d``, ``250ms``; in seconds."""
     units = {"ms": 0.001, "": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
     def parse(text: str) -> float:
@@ -39,7 +39,7 @@ def seconds(low: float, high: float) -> Parser:
 
 
 def choice(*allowed: str) -> Parser:
-    """One of a few words, in any case."""
+    """A parser for one of a few words, in any case."""
 
     def parse(text: str) -> str:
         for word in allowed:
@@ -54,7 +54,7 @@ def boolean(text: str) -> bool:
     """True or false.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: the text is neither.
     """
     if text.lower() not in ("true", "false"):
         raise ValueError("true or false")
@@ -62,22 +62,22 @@ def boolean(text: str) -> bool:
 
 
 def columns(text: str) -> list[str]:
-    """Column names between commas.
+    """Column names, separated by commas.
 
     Raises:
-        ValueError: a name is empty or there twice.
+        ValueError: a name is empty or occurs twice.
     """
     names = [name.strip() for name in text.split(",")]
     if not all(names) or len({name.lower() for name in names}) < len(names):
-        raise ValueError("column names with commas between, such as order_id,line_no")
+        raise ValueError("column names separated by commas, such as order_id,line_no")
     return names
 
 
 def json_object(text: str) -> str:
-    """JSON, or the path of a file that holds it, which is not read here.
+    """A JSON object, or the path of a file with one; this function does not read the file.
 
     Raises:
-        ValueError: it is other JSON, or torn.
+        ValueError: the text is other JSON, or incomplete.
     """
     if text.lstrip().startswith("{") and not is_object(text):
         raise ValueError("a JSON object, or the path of a file that holds one")
@@ -93,7 +93,7 @@ def is_object(text: str) -> bool:
 
 
 def pattern(regex: str, meaning: str) -> Parser:
-    """A text that matches a regular expression as a whole."""
+    """A parser for a text that matches a regular expression as a whole."""
 
     def parse(text: str) -> str:
         if not re.fullmatch(regex, text):
@@ -104,9 +104,9 @@ def pattern(regex: str, meaning: str) -> Parser:
 
 
 def suggestion(given: str, names: Iterable[str]) -> str:
-    """What was meant by a name that is not known; empty if nothing is near.
+    """The known name nearest to an unknown one, as advice; empty if nothing is near.
 
-    A name that looks like the given one is not merely shown: nobody would see what to mend.
+    If both names look alike, the advice shows both escaped, to make the difference visible.
     """
     known = {_seen(name): name for name in names}
     near = difflib.get_close_matches(_seen(given), known, n=1)
@@ -114,11 +114,11 @@ def suggestion(given: str, names: Iterable[str]) -> str:
     if found is None:
         return ""
     if _seen(given) == _seen(found):
-        return f"write it as {found!a}; what was given is {given!a}"
+        return f"write it as {found!a}; the given name is {given!a}"
     return f"did you mean {found!r}?"
 
 
 def _seen(name: str) -> str:
-    """What a reader sees of a name, whatever its case."""
+    """The visible characters of a name, regardless of case."""
     shown = unicodedata.normalize("NFKC", name)
     return "".join(char for char in shown if char.isprintable()).strip().casefold()

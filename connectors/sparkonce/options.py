@@ -1,7 +1,7 @@
 """Options: tables, parsing, validation.
 
-Spark lower-cases option names, so names are compared without case. An unknown name is an error
-that suggests the nearest one.
+Spark lower-cases option names, so the comparison of names ignores case. An unknown name is an
+error, which suggests the nearest one.
 """
 
 from __future__ import annotations
@@ -66,21 +66,22 @@ MEANT = {
         "checkpointLocation": "checkpoint checkpoint.location",
     }.items()
 }
-"""By the option that is meant; a name may stand at several, of which a connector has one."""
+"""Names in other connectors, by the option here. A name may map to several options, of which a
+connector has one."""
 
 NOTHING = {
     **dict.fromkeys(
-        ("server-id", "database.server.id"), "each request for the binary log draws one"
+        ("server-id", "database.server.id"), "each request for the binary log draws a random one"
     ),
     "driver": "the client is a Python package, which the extra installs",
     "isolationlevel": "an epoch is one transaction",
-    "rewritebatchedstatements": "rows are sent by the statement already",
+    "rewritebatchedstatements": "one statement already sends many rows",
     "truncate": "df.write.mode('overwrite') replaces the rows of a table",
     "numpartitions": "repartition() the query instead",
-    "es.batch.size.bytes": "requests are cut to what the cluster takes",
+    "es.batch.size.bytes": "requests keep to the limits of the cluster",
     **dict.fromkeys(
         (f"es.nodes.{one}" for one in ("wan.only", "discovery", "client.only", "data.only")),
-        "the hosts of url are asked, and no others",
+        "the client connects to the hosts of url, and to no others",
     ),
     "es.batch.write.refresh": "index.refresh_interval of the index applies",
     **dict.fromkeys(
@@ -88,11 +89,11 @@ NOTHING = {
         "it is for reading",
     ),
 }
-"""What needs no option here, and why."""
+"""Options of other connectors that have no counterpart here, and why."""
 
 
 def known_elsewhere(name: str, known: Collection[str]) -> str:
-    """What to do instead of an option that others have; empty if none of them has it."""
+    """What to use instead of an option of another connector; empty if none of them has it."""
     given = name.casefold()
     for option, names in MEANT.items():
         if option in known and given in names:
@@ -103,10 +104,10 @@ def known_elsewhere(name: str, known: Collection[str]) -> str:
 
 @dataclass(frozen=True)
 class Option:
-    """One option: its name, what it means, and how its text is read.
+    """One option: its name, its meaning, and the parser of its text.
 
     Attributes:
-        parse: raises ValueError, with what it expects, for a text that it can't read.
+        parse: raises ValueError, with what it expects, for a text that it cannot parse.
         secret: never shown in a log line, an error or the ledger.
     """
 
@@ -118,7 +119,7 @@ class Option:
     secret: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """What a user can know of it, as JSON values."""
+        """The public attributes as JSON values."""
         plain = isinstance(self.default, bool | int | float | str | None)
         default = self.default if plain else str(self.default)
         about = {"name": self.name, "required": self.required, "default": default}
@@ -126,7 +127,7 @@ class Option:
 
 
 class Options(dict[str, Any]):
-    """Parsed options by name, with every default filled in. Its text hides what is secret."""
+    """Parsed options by name, with every default filled in. The repr hides secrets."""
 
     def __init__(self, values: Mapping[str, Any], secrets: frozenset[str]) -> None:
         super().__init__(values)
@@ -144,58 +145,58 @@ class Options(dict[str, Any]):
 
 
 NAME = pattern(r"[A-Za-z0-9._-]{1,100}", "1 to 100 of the characters A-Z a-z 0-9 . _ -")
-"""What names a ledger."""
+"""A name of a ledger."""
 
 LOGIN = (
-    Option("user", "User name; it may stand in the URL instead."),
-    Option("password", "Password; it may stand in the URL instead.", secret=True),
-    Option("passwordFile", "A file that holds the password, on the driver and every executor."),
+    Option("user", "User name; the URL may hold it instead."),
+    Option("password", "Password; the URL may hold it instead.", secret=True),
+    Option("passwordFile", "File with the password, on the driver and every executor."),
 )
-TIMEOUT = Option("timeout", "Longest wait for one answer of the store.", seconds(0.1, 3600), 30)
+TIMEOUT = Option("timeout", "Longest wait for one reply of the store.", seconds(0.1, 3600), 30)
 
 COMMON = (
     *LOGIN,
     Option(
         "sinkId",
-        "Names the ledger. Default: the query id, the same for one checkpoint for ever.",
+        "Name of the ledger. Default: the query id, which stays the same for one checkpoint.",
         NAME,
     ),
     Option(
         "onNewCheckpoint",
         "What to do when another query wrote to this sink before: `fail`, or"
-        " `continue:<its query id>`. Default: an upsert (without `ttl`) goes on if the checkpoint"
-        " lies where that of the other upsert lay; all else fails.",
+        " `continue:<its query id>`. Default: an upsert (without `ttl`) continues from another"
+        " upsert with the same checkpoint path; all else fails.",
         pattern(r"fail|continue:[A-Za-z0-9._-]{1,100}", "fail or continue:<query id>"),
     ),
     Option(
         "onLostCommit",
         "What to do when the store lacks epochs that it had acknowledged:"
-        " `continue@<epoch>` goes on without them, at this epoch only. Default: fail.",
+        " `continue@<epoch>` continues without them, at this epoch only. Default: fail.",
         pattern(r"continue@\d+", "continue@<epoch>, for example continue@17"),
     ),
     Option("txnAppId", "Of a batch: the application whose writes `txnVersion` numbers.", NAME),
     Option(
         "txnVersion",
-        "Of a batch: its number, which only grows. The last one is skipped if it comes again, a"
-        " lower one is an error.",
+        "Of a batch: its number, which only grows. The sink skips a repetition of the last one;"
+        " a lower one is an error.",
         integer(0, 2**63 - 1),
     ),
     Option(
         "ownKeys",
-        "Whether no other writer of the target has keys of this one: then a batch that is finished"
-        " late needs no look at what others have written since.",
+        "Whether no other writer of the target has keys of this one. If so, sparkonce finishes an"
+        " old batch without asking which sinks have written since.",
         boolean,
         False,
     ),
     Option(
         "chunkRows",
-        "Most rows in one chunk. Default: chosen by the number of columns.",
+        "Most rows in one chunk. Default: depends on the number of columns.",
         integer(1, 1_000_000),
     ),
     TIMEOUT,
     Option(
         "maxRetries",
-        "Retries where the store can't be reached, at growing intervals of 0.1 s to 5 s.",
+        "Retries while the store is unreachable, at growing intervals of 0.1 s to 5 s.",
         integer(0, 1000),
         8,
     ),
@@ -203,32 +204,32 @@ COMMON = (
     Option(
         "checkpointStorageOptions",
         "How Python on the driver reaches the file system of the checkpoint, where"
-        " `spark.hadoop.fs.s3a.*` do not say: arguments of PyArrow's file system as JSON, or of"
-        " fsspec's with its `protocol`; or the path of a file that holds them. See"
+        " `spark.hadoop.fs.s3a.*` do not suffice. JSON with arguments of PyArrow's file system, or"
+        " of fsspec's with its `protocol`; or the path of a file with that JSON. See"
         " docs/checkpoints.md.",
         json_object,
         secret=True,
     ),
     Option(
         "onUnreadableCheckpoint",
-        "What to do where Python on the driver can't read the checkpoint: `fail` or `warn`."
+        "What to do if Python on the driver cannot read the checkpoint: `fail` or `warn`."
         " Default: an upsert (without `ttl`) warns, all else fails.",
         choice("fail", "warn"),
     ),
 )
 
 SPARKS = ("queryname",)
-"""What Spark itself puts among the options, and means nothing to a sink."""
+"""Names that Spark itself adds to the options; a sink ignores them."""
 
 
 def parse(table: Iterable[Option], raw: Mapping[str, str], *, complete: bool = True) -> Options:
-    """Read the options that a user gave.
+    """Parse the options of a user.
 
-    Required ones must be there if it is to be `complete`; not so to just connect.
+    If `complete`, required options must be present; a connection alone does not need them.
 
     Raises:
-        OptionError: names are unknown, values can't be read, or required ones are missing; it
-            tells of all of them.
+        OptionError: names are unknown, values can't be parsed, or required options are missing. The
+            error lists all problems.
     """
     options = [*table]
     by_name = {option.name.lower(): option for option in options}
@@ -247,8 +248,8 @@ def parse(table: Iterable[Option], raw: Mapping[str, str], *, complete: bool = T
     if not problems and values.get("password") and values.get("passwordFile"):
         raise OptionError(
             "Options password and passwordFile contradict each other",
-            why="both give the password",
-            todo="leave one of them out",
+            why="both set the password",
+            todo="omit one of them",
         )
     if not problems:
         return Options(values, frozenset(option.name for option in options if option.secret))
@@ -260,7 +261,7 @@ def parse(table: Iterable[Option], raw: Mapping[str, str], *, complete: bool = T
 
 
 def password(options: Mapping[str, Any]) -> str | None:
-    """The password, from its option or its file; None if there is neither.
+    """The password, from its option or its file; None if neither is set.
 
     Raises:
         OptionError: the file can't be read.
@@ -273,18 +274,17 @@ def password(options: Mapping[str, Any]) -> str | None:
     except (OSError, UnicodeDecodeError) as error:
         raise OptionError(
             f"Option passwordFile={path!r} can't be read",
-            why=getattr(error, "strerror", None) or "it is no text in UTF-8",
+            why=getattr(error, "strerror", None) or "it is not UTF-8 text",
             todo="put the file on the driver and every executor, readable by Spark's user",
         ) from None
 
 
 def _value(option: Option, text: str) -> Any:
-    if not (text or "").strip():  # Spark hands None on, too
+    if not (text or "").strip():  # Spark passes None, too
         raise OptionError(
             f"Option {option.name} is empty",
-            why="a variable that is not set gives that, and rows would be written as if the option"
-            " were not there",
-            todo=f"give a value{'' if option.required else ', or leave the option out'}."
+            why="an unset variable may be the cause, and the query would run without the option",
+            todo=f"set a value{'' if option.required else ', or omit the option'}."
             f" Meaning: {option.meaning}",
         )
     text = spelled(text) if option.name == "url" else text
@@ -296,17 +296,17 @@ def _value(option: Option, text: str) -> Any:
         raise OptionError(
             f"Option {option.name}{shown} can't be read",
             why=f"it must be {error}",
-            todo=f"mend it{'' if option.required else ', or leave it out'}."
+            todo=f"correct it{'' if option.required else ', or omit it'}."
             f" Meaning: {option.meaning}",
         ) from None
 
 
 def _unknown(strangers: Sequence[str], names: Sequence[str]) -> Iterator[OptionError]:
-    """What is wrong with names that no option has; the first one lists those that there are."""
+    """The errors for unknown names; the first one lists the known names."""
     todo = f"use one of these: {', '.join(names)}"
     for name in strangers:
         answer = known_elsewhere(name, names) or suggestion(name, names)
-        why = "a misspelt option would be ignored in silence"
+        why = "a misspelled option would have no effect"
         yield OptionError(f"Option {name!r} is unknown", why, answer or todo)
         todo = todo if answer else "use one of those above"
 
@@ -314,6 +314,6 @@ def _unknown(strangers: Sequence[str], names: Sequence[str]) -> Iterator[OptionE
 def _missing(option: Option) -> OptionError:
     return OptionError(
         f"Option {option.name} is missing",
-        why="nothing can be done without it, and it has no default",
+        why="it is required, and has no default",
         todo=f'add .option("{option.name}", ...). Meaning: {option.meaning}',
     )

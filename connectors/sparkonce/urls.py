@@ -1,4 +1,4 @@
-"""URLs: whether a server can be there, who comes, and how they look without what is secret."""
+"""URLs: validation, credentials, and redaction."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ LAST_PORT = 65535
 HIDDEN = "***"
 
 HOST = r"(?:[^/?#@:,\s]+|\[[0-9a-fA-F:.]+\])(?::[0-9]{1,5})?"
-"""A host, and its port or none, in the regular expression of a URL."""
+"""A host with an optional port, for the regular expression of a URL."""
 
 _SCHEME = re.compile(r"(?:^|,)[A-Za-z][A-Za-z+:]*(?=://)")
 _PLAIN = frozenset(ascii_letters + digits + "._~-")
 
 
 def spelled(url: str) -> str:
-    """The URL, or several with commas between, with schemes in lower case: no case counts there."""
+    """One URL, or several separated by commas, with schemes in lower case."""
     return _SCHEME.sub(lambda scheme: scheme[0].lower(), url)
 
 
 def require_server(url: str) -> None:
-    """Refuse a URL whose host or port no server can have.
+    """Reject a URL with an impossible host or port.
 
     Raises:
-        ValueError: it has one.
+        ValueError: the URL has one.
     """
     try:
         parts = urlsplit(url)
         _ = parts.port
-        if "[" in parts.netloc.rpartition("@")[2]:  # Python 3.10 takes anything between brackets
+        if "[" in parts.netloc.rpartition("@")[2]:  # Python 3.10 accepts any text in brackets
             IPv6Address(parts.hostname or "")
     except ValueError:
         raise ValueError(
@@ -44,12 +44,12 @@ def require_server(url: str) -> None:
 
 
 def login(url: str, options: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """Who comes: the user, and the password if the URL has it.
+    """The user, and the password if the URL has it.
 
-    Options ``user``, ``password`` and ``passwordFile`` may say it instead.
+    Options ``user``, ``password`` and ``passwordFile`` may set them instead.
 
     Raises:
-        OptionError: URL and options both do.
+        OptionError: both the URL and an option set the user or the password.
     """
     parts = urlsplit(url)
     secret = options.get("password") or options.get("passwordFile")
@@ -64,20 +64,20 @@ def login(url: str, options: Mapping[str, Any]) -> tuple[str | None, str | None]
 
 
 def given_twice(url: str, name: str) -> OptionError:
-    """The error for a user or password that is given in two places."""
+    """The error for a user or password that is set in two places."""
     return OptionError(
-        f"Option url={redact_url(url)!r} and another place both give the {name}",
+        f"Option url={redact_url(url)!r} and another option both set the {name}",
         why="they may differ",
         todo="keep one of them",
     )
 
 
 def redact_url(url: str) -> str:
-    """The URL, or several of HTTP with commas between, without passwords.
+    """One URL, or several of HTTP separated by commas, without passwords.
 
-    Only what is read without doubt as ``scheme://user:password@host:port/path`` is shown; of
-    anything else the scheme alone, as each part of it may be meant as a password. A comma may be
-    one's, too: of several with a login each has its own, and a scheme.
+    Only a URL that is clearly ``scheme://user:password@host:port/path`` is shown. Of any other text
+    only the scheme is shown, since each part may be a password. A comma may belong to a password,
+    too, so among several URLs with credentials each needs its own credentials and scheme.
     """
     url = spelled(url)
     scheme, sign, _ = url.partition("://")
@@ -90,7 +90,7 @@ def redact_url(url: str) -> str:
 
 
 def _shown(url: str) -> str:
-    """A URL, or one of further hosts; empty if it can't be read."""
+    """A URL, or one of several hosts, as shown; empty if it can't be parsed."""
     scheme, sign, rest = url.partition("://") if "://" in url else ("", "", url)
     try:
         parts = urlsplit(f"//{rest}")

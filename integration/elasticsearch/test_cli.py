@@ -66,5 +66,5 @@ def test_doctor_looks_at_cluster_disks_and_clock(query: ElasticsearchQuery) -> N
     found = json.loads(sparkonce("doctor", query, "--json").stdout)
     assert {one["level"] for one in found} <= {"fit", "risk"}, found
     said = " ".join(one["what"] for one in found)
-    for looked_at in ("Elasticsearch ", "status is ", "Disk of node ", "Its clock", "0 sinks"):
+    for looked_at in ("Elasticsearch ", "status is ", "Disk of node ", "The clock", "0 sinks"):
         assert looked_at in said

@@ -123,7 +123,7 @@ def test_forget_asks_and_the_query_is_refused_from_then_on(
     assert sparkonce("forget", server.url, query.name, answer="n\n").exit_code == 1
     assert sparkonce("forget", server.url).exit_code == 2
     for none in (["--undecided"], ["--older-than", "1h"], ["--target", "elsewhere"]):
-        assert "No sink is like that" in sparkonce("forget", server.url, *none).output
+        assert "No sink matches" in sparkonce("forget", server.url, *none).output
     assert sparkonce("forget", server.url, "--older-than", "0s", "--yes").exit_code == 0
     with pytest.raises(Exception, match="was replaced as the owner"):
         query.run(1, ones(range(5)))
@@ -227,7 +227,7 @@ def test_doctor_finds_what_is_wrong_with_sinks(
     monkeypatch.setattr(time, "time", lambda: later)
     risks = " ".join(findings(server.url)["risk"])
     assert f"Epoch 0 of {query.name} was decided 2 h ago, and is not finished" in risks
-    assert "differs from the one of this host by -7,200 s" in risks
+    assert "differs from this host's by -7,200 s" in risks
 
 
 def test_metrics_are_served_to_one_scrape_after_the_other(

@@ -182,7 +182,7 @@ def test_a_zip_among_py_files_serves_registered_formats_alone_and_a_wheel_none(
     assert "[DATA_SOURCE_NOT_FOUND]" in job.said(*by_zip, PYSPARK_PYTHON=str(theirs))
     by_wheel = "--py-files", str(wheel)
     said = job.said(*by_wheel, register=True, PYSPARK_PYTHON=str(theirs))
-    assert "UnsupportedQuery: sparkonce was imported from sparkonce-" in said, said
+    assert "UnsupportedQuery: Python imported sparkonce from sparkonce-" in said, said
     said = job.said(*by_zip, register=True, PYSPARK_PYTHON=str(theirs))
     assert job.counts() == once(range(600)), said
 

@@ -94,7 +94,7 @@ def test_the_error_of_two_queries_with_one_sink_id_names_it(world: MemoryWorld) 
         other.start().write(0, ["x"])
     other.on_new_checkpoint = "continue:owner"
     other.start().write(0, ["b"])
-    with pytest.raises(QueryRetired, match="a sinkId \\(not 'orders'\\) of its own"):
+    with pytest.raises(QueryRetired, match="own checkpoint path and a sinkId \\(not 'orders'\\)"):
         owner.start().write(1, ["x"])
     assert world.rows == ["a", "b"]
 

@@ -246,7 +246,7 @@ def test_the_options_that_there_are_are_listed_once() -> None:
 
 
 def test_what_is_required_is_not_to_be_left_out() -> None:
-    with pytest.raises(OptionError, match=r"What to do: mend it\. Meaning: "):
+    with pytest.raises(OptionError, match=r"What to do: correct it\. Meaning: "):
         parse([Option("size", "A number.", integer(1, 2), required=True)], {"size": "x"})
 
 
@@ -255,7 +255,7 @@ def test_a_name_that_looks_like_a_known_one_is_shown_by_what_differs(name: str) 
     with pytest.raises(OptionError) as refused:
         parse(TABLE, {**URL, name: "x"})
     assert "did you mean" not in refused.value.todo
-    assert refused.value.todo == f"write it as 'sinkId'; what was given is {name!a}"
+    assert refused.value.todo == f"write it as 'sinkId'; the given name is {name!a}"
 
 
 TABLES = {
@@ -272,5 +272,5 @@ def test_no_option_is_taken_for_absent_where_it_is_empty(text: str | None) -> No
     """A variable that is not set would turn deletes into upserts, and let older rows win."""
     for of, name in EACH:
         raw = {name.lower(): text}
-        with pytest.raises(OptionError, match=f"Option {name} is empty.*not set"):
+        with pytest.raises(OptionError, match=f"Option {name} is empty.*unset variable"):
             parse(TABLES[of], raw, complete=False)  # type: ignore[arg-type]

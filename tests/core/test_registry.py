@@ -167,7 +167,9 @@ def test_packages_in_a_zip_are_registered(tmp_path: Path) -> None:
 
 def test_packages_in_a_wheel_that_is_not_installed_are_refused(tmp_path: Path) -> None:
     said = registered_from(tmp_path / "sparkonce-0.1.0-py3-none-any.whl")
-    assert "UnsupportedQuery: sparkonce was imported from sparkonce-0.1.0-py3-none-any.whl" in said
+    assert (
+        "UnsupportedQuery: Python imported sparkonce from sparkonce-0.1.0-py3-none-any.whl" in said
+    )
     assert "under a name with .zip" in said
 
 
@@ -178,4 +180,4 @@ def test_a_package_of_others_that_cannot_be_imported_is_left_out(
     (tmp_path / "pyspark_broken.py").write_text("raise RuntimeError('I am broken')")
     monkeypatch.syspath_prepend(tmp_path)
     assert {"redis", "mysql", "elasticsearch"} <= {one.name() for one in installed()}
-    assert "pyspark_broken can't be imported, and is left out: I am broken" in caplog.text
+    assert "Skipping package pyspark_broken, which can't be imported: I am broken" in caplog.text

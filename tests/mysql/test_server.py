@@ -223,7 +223,7 @@ def test_settings_that_do_not_matter_are_none() -> None:
 
 
 def test_a_clock_that_is_wrong_is_a_risk() -> None:
-    assert risks({}, ahead=-60) == ["Its clock differs from the one of this host by -60 s"]
+    assert risks({}, ahead=-60) == ["The clock of the server differs from this host's by -60 s"]
 
 
 # -- a pool of connections is forgotten once nobody has used it, with the secrets of its key

@@ -115,7 +115,7 @@ def test_a_file_that_cannot_be_read_is_not_taken_for_none(checkpoint: Path) -> N
 def test_offsets_that_are_not_whole_are_not_taken_for_others(checkpoint: Path, torn: bytes) -> None:
     """A file system that caches may show a file before what is in it."""
     (checkpoint / "offsets" / "1").write_bytes(torn)
-    with pytest.raises(Unreadable, match="offsets/1 is there, and not whole"):
+    with pytest.raises(Unreadable, match="offsets/1 exists, but is incomplete"):
         Checkpoint(str(checkpoint)).offsets(1)
 
 
@@ -123,7 +123,7 @@ def test_offsets_that_are_not_whole_are_not_taken_for_others(checkpoint: Path, t
     ("metadata", "trouble"),
     [
         ('{"id":"another"}', "its file metadata names query another"),
-        ("", "its file metadata is not there, or names no query"),
+        ("", "its file metadata is missing, or names no query"),
     ],
 )
 def test_a_checkpoint_of_another_query_is_not_that_of_this_one(
@@ -137,7 +137,7 @@ def test_a_checkpoint_of_another_query_is_not_that_of_this_one(
 @pytest.mark.parametrize("nowhere", [None, ""])
 def test_a_checkpoint_that_nothing_places_is_not_read(nowhere: str | None) -> None:
     assert place(nowhere) is None
-    assert Checkpoint(nowhere).look(QUERY, 0).trouble == "no option says where it lies"
+    assert Checkpoint(nowhere).look(QUERY, 0).trouble == "no option names its location"
 
 
 # -- what is made of it
@@ -146,9 +146,12 @@ def test_a_checkpoint_that_nothing_places_is_not_read(nowhere: str | None) -> No
 def test_an_epoch_that_adds_rows_is_refused_where_the_checkpoint_cannot_be_read() -> None:
     with pytest.raises(CheckpointUnreadable) as refused:
         require_readable(DEAD, "orders@1", "s3://b/orders", warn=False)
-    assert "Sink 'orders@1': its checkpoint (s3://b/orders)" in refused.value.what
+    assert (
+        "Sink 'orders@1': Python on the driver can't read its checkpoint (s3://b/orders)"
+        in refused.value.what
+    )
     assert "the server is dead" in refused.value.what
-    assert "dropped" in refused.value.why
+    assert "drop new ones" in refused.value.why
     assert "onUnreadableCheckpoint=warn" in refused.value.todo
 
 
@@ -156,7 +159,10 @@ def test_a_warning_tells_each_trouble_once(caplog: pytest.LogCaptureFixture) -> 
     for _ in range(3):
         require_readable(DEAD, "orders@1", "s3://b/orders", warn=True)
     assert len(caplog.records) == 1
-    assert "Sink 'orders@1': its checkpoint (s3://b/orders)" in caplog.text
+    assert (
+        "Sink 'orders@1': Python on the driver can't read its checkpoint (s3://b/orders)"
+        in caplog.text
+    )
     assert "the server is dead" in caplog.text
     assert "What to do: " in caplog.text
     require_readable(View(trouble="no right"), "orders@1", "s3://b/orders", warn=True)

@@ -146,7 +146,7 @@ def test_reading_is_refused_with_what_can_be_done_instead() -> None:
     for read in (source.schema, lambda: source.reader(SCHEMA)):
         with pytest.raises(UnsupportedQuery) as refused:
             read()
-        assert refused.value.what == 'format("memory") writes only'
+        assert refused.value.what == 'format("memory") only writes'
         assert refused.value.why
         assert "writeStream" in refused.value.todo
     with pytest.raises(UnsupportedQuery, match="is no source of streams"):

@@ -86,7 +86,7 @@ def test_the_checkpoint_of_another_query_is_left_alone(home: Path) -> None:
 
 
 def test_offsets_are_put_back_into_local_folders_only() -> None:
-    with pytest.raises(SparkonceError, match="local folders only"):
+    with pytest.raises(SparkonceError, match="only local folders"):
         lost_offsets.restore("s3a://bucket/checkpoint", "s@1", LEDGER, KEPT)
 
 

@@ -30,11 +30,11 @@ def test_a_null_where_none_may_be_is_told(
     batch = pa.record_batch([pa.array([*wrong, *right], kind)], schema=schema)
     shown = batch.slice(len(wrong))  # which has the others still, out of sight
     assert _as_announced(shown, schema).num_rows == len(right)
-    with pytest.raises(ValueUnreadable, match="'v' has no value"):
+    with pytest.raises(ValueUnreadable, match="'v' is null"):
         _as_announced(batch, schema)
 
 
 def test_a_column_that_is_never_null_is_not() -> None:
     schema = pa.schema([NEVER])
-    with pytest.raises(ValueUnreadable, match=r"'a' has no value.*not null"):
+    with pytest.raises(ValueUnreadable, match=r"'a' is null.*not null"):
         _as_announced(pa.record_batch([pa.array([1, None])], names=["a"]), schema)

@@ -128,7 +128,7 @@ def test_keys_that_are_taken_for_a_file_are_not_shown(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("held", "why"),
-    [(None, "No such file"), (f'["{KEY}"]', "no JSON object"), (f"{KEY}\xff", "no text in UTF-8")],
+    [(None, "No such file"), (f'["{KEY}"]', "no JSON object"), (f"{KEY}\xff", "not UTF-8 text")],
 )
 def test_a_file_without_json_is_refused_without_being_shown(
     tmp_path: Path, held: str | None, why: str
@@ -291,5 +291,5 @@ def test_a_server_that_never_answers_does_not_hold_a_commit_for_ever(
     never = Event()
     monkeypatch.setitem(storage.ARROWS, "s3", lambda *_: lambda _: never.wait(60))
     monkeypatch.setattr(storage, "LIMIT", 0.1)
-    assert Checkpoint(PLACE).look("a", 0).trouble == "TimeoutError: no answer within 0.1 s"
+    assert Checkpoint(PLACE).look("a", 0).trouble == "TimeoutError: no reply within 0.1 s"
     never.set()

@@ -131,7 +131,7 @@ def test_a_checkpoint_that_nobody_can_find_is_refused_before_anything_is_decided
     world: MemoryWorld, tmp_path: Path
 ) -> None:
     for where in (tmp_path / "elsewhere", "oss://bucket/orders"):
-        with pytest.raises(CheckpointUnreadable, match="can't be read by Python on the driver"):
+        with pytest.raises(CheckpointUnreadable, match="can't read its checkpoint"):
             once(world, **strict(where))
     assert (world.rows, world.memory.records) == ([], {})
 
@@ -140,7 +140,7 @@ def test_a_folder_that_the_driver_does_not_see_is_refused_before_a_row_is_staged
     tmp_path: Path,
 ) -> None:
     """As where a path without a scheme lies in the cluster's own file system."""
-    with pytest.raises(CheckpointUnreadable, match="metadata is not there"):
+    with pytest.raises(CheckpointUnreadable, match="metadata is missing"):
         writer(**strict(tmp_path))
     (tmp_path / "metadata").mkdir()
     with pytest.raises(CheckpointUnreadable, match="Is a directory"):

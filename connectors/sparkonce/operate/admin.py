@@ -1,4 +1,4 @@
-"""What an operator does with the ledgers of a store, whatever store it is."""
+"""Operations on the ledgers of any store."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from sparkonce.protocol import Advance, Applied, Record, Staged, no_progress
 from sparkonce.store import Patience, Store
 
 BESIDE = CLAIM, registers.OFFSETS
-"""What begins the names of records that are no ledgers."""
+"""Prefixes of the names of records that are not ledgers."""
 
 GRACE = 3600.0
-"""Seconds after which staged rows count as left over, as ``sparkonce gc`` has it by default."""
+"""Seconds after which staged rows count as leftovers, the default of ``sparkonce gc``."""
 
 TOMBSTONE = 30 * 86400.0
-"""Seconds for which a forgotten sink is remembered, so that a query which still runs is refused."""
+"""Seconds for which a tombstone stays, so that the sink rejects a query that still runs."""
 
 
 Computation: TypeAlias = tuple[str, str, int]
-"""Query, run and epoch: the attempts of one wait for each other, and no other run's for them."""
+"""Query, run and epoch: its attempts wait for each other, and not for those of another run."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class SinkStatus:
     """One sink.
 
     Attributes:
-        ledger: None if it has none yet, or none that can be read.
-        staged: for it.
-        damage: why its ledger, or the list of what is staged, can't be read.
+        ledger: None if the sink has none yet, or an unreadable one.
+        staged: the attempts in its log.
+        damage: why its ledger, or the list of staged attempts, is unreadable.
     """
 
     name: str
@@ -48,33 +48,33 @@ class SinkStatus:
 
     @property
     def known(self) -> bool:
-        """Whether there is anything to tell of it."""
+        """Whether the store has anything of the sink but a tombstone."""
         exists = bool(self.staged) or self.damage is not None
         return exists or (self.ledger is not None and not self.ledger.owner.forgotten)
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether an epoch is decided, and not all of it has taken effect."""
+        """Whether an epoch is decided and only partly applied."""
         return self.ledger is not None and self.ledger.decision.manifest is not None
 
     @property
     def staged_chunks(self) -> int:
-        """How many chunks all its attempts have in the log."""
+        """The number of chunks that its attempts have in the log."""
         return sum(staged.chunks for staged in self.staged)
 
     @property
     def staged_bytes(self) -> int:
-        """Their size."""
+        """The bytes of its chunks in the log."""
         return sum(staged.bytes for staged in self.staged)
 
     def is_old_tombstone(self, age: float) -> bool:
-        """Whether the sink was forgotten, and nobody has asked for it for `age` seconds."""
+        """Whether the sink was forgotten, and nobody has used it for `age` seconds."""
         return self._is_idle(age) and self.ledger is not None and self.ledger.owner.forgotten
 
     def is_leftover(self, age: float) -> bool:
-        """Whether nobody needs what is here, and nothing was left for `age` seconds.
+        """Whether nobody needs the ledger, and nothing has written it for `age` seconds.
 
-        So it is where a query ended that decided nothing, and of a batch without a name.
+        So it is if a query ended without a decision, or after a batch without a name.
         """
         ledger = self.ledger
         unneeded = ledger is not None and (ledger.may_go or ledger.is_done_with)
@@ -85,9 +85,9 @@ class SinkStatus:
         return ledger is not None and not self.staged and time.time() - ledger.updated >= age
 
     def matches(self, target: str | None, age: float, *, undecided: bool) -> bool:
-        """Whether it writes to this target, was last written `age` s ago, and has decided nothing.
+        """Whether the sink fits: its target, `age` seconds without a write, no decision yet.
 
-        No target means any.
+        The last only if `undecided`; None as the target fits any.
         """
         ledger = self.ledger
         if ledger is None:
@@ -97,7 +97,7 @@ class SinkStatus:
 
     @property
     def state(self) -> str:
-        """In words: what the sink waits for."""
+        """The state in words: what the sink waits for."""
         if self.damage is not None:
             return str(self.damage)
         if self.ledger is None or self.ledger.decision.epoch < 0:
@@ -109,12 +109,12 @@ class SinkStatus:
     def leftovers(self, grace: float) -> list[Staged]:
         """Staged attempts that no decision holds, and whose epochs are over or stale.
 
-        None where a record is damaged: nobody knows what is decided.
+        Empty if a record is damaged: nobody knows what is decided.
 
         Args:
-            grace: seconds in which no attempt of one run of a query has staged a chunk of an epoch,
-                after which the epoch of that run is stale. A task that is done waits for the others
-                as long as they stage; but not for those of the next run.
+            grace: seconds after which the epoch of a run is stale, if no attempt of that run stages
+                a chunk of it. A task that has ended waits while the others stage, but it does not
+                wait for those of the next run.
         """
         if self.damage is not None:
             return []
@@ -164,7 +164,7 @@ class Admin:
         self.registers = Registers(store, Patience(max_retries=3))
 
     def sinks(self) -> list[SinkStatus]:
-        """Every sink of the store, but for those that were forgotten."""
+        """Every sink of the store except forgotten ones."""
         return [sink for sink in self._all() if sink.known]
 
     def sink(self, name: str) -> SinkStatus:
@@ -184,19 +184,19 @@ class Admin:
         accept_loss: bool = False,
         over_newer: bool = False,
     ) -> Ledger | None:
-        """Finish what is decided and not applied, without Spark.
+        """Finish a decided epoch without Spark.
 
-        Where chunks are gone from the store, `accept_loss` leaves the rest of the epoch out;
-        `over_newer` applies it also over what others have decided since.
+        If the store lost chunks, `accept_loss` skips the rest of the epoch. `over_newer` applies
+        the epoch even over what others have decided since.
 
         Raises:
-            BatchOvertaken: others have decided since, and that is not accepted.
-            RowRefused: the server refuses a row.
-            StoreLostData: chunks are gone, and that is not accepted.
+            BatchOvertaken: others have decided since, without `over_newer`.
+            RowRefused: the server rejects a row.
+            StoreLostData: the store lost chunks, without `accept_loss`.
         """
-        # What was found before may be finished, or decided further, since.
+        # The epoch in `sink` may be finished by now, or followed by another.
         ledger = self.registers.load(sink.name)
-        # Until it is done: a query that restarts may move the ledger before the swap.
+        # Until it is finished: a query that restarts may move the ledger before the swap.
         while ledger is not None and ledger.decision.manifest is not None:
             decided = ledger
             try:
@@ -204,14 +204,14 @@ class Admin:
             except StoreLostData:
                 if not accept_loss:
                     raise
-                # No chunk needs to be applied; none counts as stored, so bad rows count on.
+                # Without applying it; no row counts as stored, so the count of bad rows continues.
                 ledger = self.registers.swap(decided.finished(Applied(stored=False)))
         return ledger
 
     def drop(self, sink: SinkStatus) -> Ledger | None:
-        """Give up what is decided and not applied. What was applied of it stays.
+        """Give up the rest of a decided epoch. The applied rows stay.
 
-        Gives the ledger as it was before, whose epoch was given up; None if there is none.
+        Returns the ledger from before, with the dropped epoch; None if no epoch is unfinished.
         """
         while True:
             ledger = self.registers.load(sink.name)
@@ -224,16 +224,16 @@ class Admin:
                 return ledger
 
     def offsets(self, ledger: Ledger | None) -> dict[int, Offsets]:
-        """What is kept of the offsets of the last two decided epochs, by epoch."""
+        """The kept offsets of the last two decided epochs, by epoch."""
         return {} if ledger is None else registers.kept_offsets(self.store, ledger)
 
     def gc(self, sink: SinkStatus, grace: float) -> int:
-        """Drop what no decision holds any more; the number of attempts dropped.
+        """Doom and discard attempts that no decision can hold; returns their number.
 
-        They are doomed too, so that a commit that counts on them fails: also one of an epoch that
-        computes for longer than `grace` seconds between two chunks.
+        A commit that needs them then fails. So does the commit of an epoch that computes for longer
+        than `grace` seconds between two chunks.
         """
-        # As of now, not of when the operator was asked: tasks may have staged since.
+        # As of now, not of the operator's confirmation: tasks may have staged since.
         over = self.sink(sink.name).leftovers(grace)
         if not over:
             return 0
@@ -242,10 +242,10 @@ class Admin:
         return len(self.registers.doom(sink.name, absent, attempts))
 
     def forget(self, name: str) -> None:
-        """Retire a sink's query for ever, free its checkpoint path, drop what is staged.
+        """Retire a sink's query for good, free its checkpoint path, discard its log.
 
-        The ledger stays, as a tombstone: a query that still runs is refused, not taken for new.
-        `sweep` takes it away at last.
+        The ledger stays as a tombstone, so that the sink rejects a query that still runs, instead
+        of taking it for a new one. `sweep` finally removes it.
 
         Raises:
             SparkonceError: an epoch is decided and not yet applied.
@@ -253,34 +253,34 @@ class Admin:
         tombstone = None
         while tombstone is None:
             ledger = self._to_be_buried(name)
-            # Before the tombstone: what a query writes that begins behind it stays.
+            # Read before the tombstone: records of a query that starts after it stay.
             beside = self._beside(name, self._claims())
             tombstone = self._bury(ledger)
         self.registers.drop(beside)
-        # Once more, for what came late; under the stamp, as a new query may have decided by now.
+        # Again, for late chunks; under the stamp, as a new query may have decided by now.
         self.store.discard(name, leftovers(self.store, tombstone, fresh=True), tombstone.stamp)
 
     def _bury(self, ledger: Ledger) -> Ledger | None:
-        """The tombstone in place of a ledger; None if that has moved."""
+        """Replace a ledger by a tombstone, and return it; None if the ledger has moved."""
         name = ledger.name
         if ledger.decision.manifest is not None:
             raise SparkonceError(
                 f"Sink {name!r} has an epoch that is decided and not yet applied",
-                why="forgetting it now would lose the rest of that epoch",
+                why="to forget it now would lose the rest of that epoch",
                 todo="run sparkonce recover first",
             )
         tombstone = ledger.moved(
             owner=replace(ledger.owner.retire(), forgotten=True),
             totals=replace(ledger.totals, unstored=0, history=""),
         )
-        # In one step where the store can: a full one takes no write but one that makes room.
+        # In one step where the store can: a full store accepts only writes that free memory.
         over = leftovers(self.store, tombstone, fresh=True)
         bury = partial(self.store.doom, name, tombstone.to_record(), tombstone.replaces, over)
         there = self.registers.learn(tombstone, bury).ledger
         return tombstone if there.stamp == tombstone.stamp else None
 
     def _to_be_buried(self, name: str) -> Ledger:
-        """The ledger of a sink; of one that can't be read, what a tombstone needs."""
+        """The ledger of a sink; for an unreadable one, what a tombstone needs."""
         record = self.registers.read(name)
         try:
             return from_record(record, name) or self._unwritten(name)
@@ -290,30 +290,30 @@ class Admin:
             return replace(blank, owner=owner, revision=record.revision, stamp=record.stamp)
 
     def _unwritten(self, name: str) -> Ledger:
-        """A ledger for a sink that has none: its queries are those that have staged something."""
+        """A ledger for a sink without one: its queries are those with staged attempts."""
         absent = Ledger.unwritten(name, "", target="")
         queries = {staged.query_id for staged in self.store.staged(name, fresh=True)}
-        # By default a sink id is the id of its query, which may run and have nothing staged.
+        # By default the sink id is the id of its query, which may run without staged attempts.
         owner = Ownership(absent.sink_id, retired=tuple(sorted(queries)))
         return replace(absent, owner=owner)
 
     def sweep(self, grace: float, age: float = TOMBSTONE) -> int:
-        """Take away ledgers that nobody needs any more; gives how many.
+        """Remove ledgers that nobody needs any more; returns their number.
 
-        Those that decided nothing, and were last written `grace` seconds ago: a query that still
-        computes its first epoch begins a new one. And the tombstones of sinks that were forgotten,
-        or asked for last, `age` seconds ago. A query that comes back later still is refused for the
-        epochs that the store lacks (`SinkBehindCheckpoint`), unless it never got beyond its first.
+        These are ledgers without a decision whose last write is `grace` seconds old: a query that
+        still computes its first epoch starts a new one. They are also tombstones that nobody has
+        used for `age` seconds. If their query returns even later, the sink rejects it because the
+        store lacks epochs (`SinkBehindCheckpoint`), unless it never got beyond its first epoch.
         """
         # Listed once: a claim that changes meanwhile has another stamp, and stays.
         claims, gone, found = self._claims(), 0, self._all()
-        # Who finishes a decision late must find all that were written after it.
+        # Whoever finishes an old decision must find all later ones.
         waiting = {kin_of(sink.name) for sink in found if sink.is_unfinished or sink.damage}
         for sink in found:
             if kin_of(sink.name) in waiting:
                 continue
             if sink.ledger is not None and (sink.is_old_tombstone(age) or sink.is_leftover(grace)):
-                # Read before the ledger goes: what a query writes that begins behind it stays.
+                # Read before the removal of the ledger: records of a query that starts later stay.
                 beside = self._beside(sink.name, claims)
                 left = self.store.swap(sink.name, Record(), sink.ledger.stamp)
                 if not left.revision:
@@ -330,7 +330,7 @@ class Admin:
         return {name: self.store.read(name) for name in names}
 
     def _beside(self, sink: str, claims: dict[str, Record]) -> dict[str, Record]:
-        """What lies beside a ledger, as it is now: its own ones of the claims, and offsets."""
+        """The present records beside a ledger: its claims and its offsets."""
         own = {name: claim for name, claim in claims.items() if _holds(sink, name, claim)}
         return own | registers.offsets_records(self.store, sink)
 
@@ -347,7 +347,7 @@ def _holds(sink: str, name: str, claim: Record) -> bool:
 
 
 def ago(moment: float) -> str:
-    """How long ago a Unix time was, in words."""
+    """The age of a Unix time, in words."""
     passed = max(0.0, time.time() - moment)
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
         if passed >= size:

@@ -1,4 +1,4 @@
-"""What commands share: URL, options of the connector, named sinks, and how they print these."""
+"""Shared parts of the commands: URL, options of the connector, names of sinks, and output."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ STYLE = re.compile(r"(\x1b\[(?:0|1|31|32|33)m)")
 
 
 def say(line: str, *, err: bool = False) -> None:
-    """Print a line; each character that a terminal does not show is escaped.
+    """Print a line, with each character escaped that a terminal does not show.
 
-    A line may have styles of this package.
+    The styles of this package are kept.
     """
     parts = enumerate(STYLE.split(line))
     shown = "".join(part if at % 2 else in_one_line(part) for at, part in parts)
@@ -34,7 +34,7 @@ def say(line: str, *, err: bool = False) -> None:
 
 
 def page(text: str) -> None:
-    """Print lines that end by themselves, each as `say` does."""
+    """Print each line of a text as `say` does."""
     for line in text.splitlines():
         say(line)
 
@@ -45,7 +45,7 @@ def confirm(question: str, *, err: bool) -> None:
 
 
 def exactly(text: str) -> None:
-    """Print a text for a file or another program: to the byte."""
+    """Print a text for a file or another program, byte by byte."""
     click.echo(text, nl=False)
 
 
@@ -60,12 +60,12 @@ with_options = click.option(
     metavar="NAME=VALUE",
     help="An option of the connector, such as passwordFile=/run/secret or keyPrefix=x.",
 )
-yes = click.option("--yes", is_flag=True, help="Do not ask.")
+yes = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 GRACE = values.seconds(0, 365 * 86400)
 
 
 def over_store(command: Command) -> Command:
-    """Give a command its URL and its connector's options."""
+    """Add the URL and the options of the connector to a command."""
 
     @click.argument("url")
     @with_options
@@ -80,21 +80,21 @@ def known(admin: Admin, sink: str) -> SinkStatus:
     """The sink of that name.
 
     Raises:
-        OptionError: there is none.
+        OptionError: no sink has that name.
     """
     found = admin.sink(sink)
     if not found.known:
         names = [one.name for one in admin.sinks()]
         raise OptionError(
             f"No sink is named {sink!r}",
-            why="the store has no ledger of that name, and no staged rows",
+            why="the store has neither a ledger nor staged rows under that name",
             todo=suggestion(sink, names) or "name one of those that sparkonce status lists",
         )
     return found
 
 
 def admin_of(url: str, given: tuple[str, ...]) -> Admin:
-    """The commands over the store at a URL."""
+    """The operations on the store at a URL."""
     connector = for_url(url)
     raw = {"url": url, **dict(pair(text) for text in given)}
     return Admin(connector.connect(options.parse(connector.options, raw, complete=False)))
@@ -104,7 +104,7 @@ def pair(text: str) -> tuple[str, str]:
     """The name and the value of an option.
 
     Raises:
-        BadParameter: it is none.
+        BadParameter: the text has another form.
     """
     name, equals, value = text.partition("=")
     if not equals:
@@ -113,10 +113,10 @@ def pair(text: str) -> tuple[str, str]:
 
 
 def seconds(text: str, option: str = "--grace") -> float:
-    """A time, such as 90s or 30d.
+    """The seconds of a time such as 90s or 30d.
 
     Raises:
-        BadParameter: it is none.
+        BadParameter: the text is not a time.
     """
     try:
         return float(GRACE(text))
@@ -125,7 +125,7 @@ def seconds(text: str, option: str = "--grace") -> float:
 
 
 def _hint(error: click.ClickException) -> str:
-    """What may stand in place of an argument that is missing."""
+    """Possible values of a missing argument."""
     if not isinstance(error, click.MissingParameter) or error.param is None:
         return ""
     return {
@@ -136,11 +136,11 @@ def _hint(error: click.ClickException) -> str:
 
 
 class Commands(click.Group):
-    """Commands whose errors are told in one way: without a traceback, and as JSON on demand."""
+    """Commands that report errors without a traceback, and as JSON on request."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """See click."""
-        # Before the arguments are parsed: a wrong use is told as JSON, too.
+        # Before click parses the arguments: usage errors are JSON, too.
         ctx.meta["as_json"] = "--json" in args
         return super().parse_args(ctx, args)
 
@@ -166,16 +166,16 @@ class Commands(click.Group):
 
 
 FEW = 5
-"""So many sinks are described in full; more are a line each."""
+"""Most sinks that are described in full; more get one line each."""
 
 PAGE = 40
 """Lines of a page."""
 
 
 def listed(sinks: Sequence[SinkStatus], *, every: bool = False) -> str:
-    """What is known of several sinks, on one page.
+    """A description of several sinks, on one page.
 
-    Where they need more than a page, only `every` shows all of them.
+    If they need more than a page, only `every` shows all of them.
     """
     if len(sinks) <= FEW:
         return "\n".join(map(described, sinks))
@@ -186,17 +186,17 @@ def listed(sinks: Sequence[SinkStatus], *, every: bool = False) -> str:
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     text = "".join(f"{_padded(line, widths)}\n" for line in lines)
     if left := len(first) - len(shown):
-        text += f"and {left:,} more, which wait for nothing or were written earlier: --all\n"
+        text += f"and {left:,} more, which wait for nothing or have an older last write: --all\n"
     return text
 
 
 def counted(number: int, what: str) -> str:
-    """So many of something, as in "1 sink"."""
+    """A number with its noun, as in "1 sink"."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def urgency(sink: SinkStatus) -> tuple[bool, bool, float]:
-    """Sinks that wait for something come first, then those that were written last."""
+    """A sort key: sinks with pending work first, then those with the newest writes."""
     updated = sink.ledger.updated if sink.ledger else 0.0
     return not sink.is_unfinished, not sink.staged, -updated
 
@@ -212,7 +212,7 @@ def _line(sink: SinkStatus) -> tuple[str, ...]:
 
 
 def _state(sink: SinkStatus) -> str:
-    """What the sink waits for, in few words; whether its query runs nobody here can know."""
+    """What the sink waits for, in few words; the store does not know whether its query runs."""
     if sink.damage is not None:
         return "damaged"
     return "nothing waits" if sink.state == "finished" else sink.state
@@ -223,14 +223,14 @@ def _padded(line: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def described(sink: SinkStatus) -> str:
-    """What is known of a sink, line by line."""
+    """A description of a sink, line by line."""
     ledger, chunks = sink.ledger, sink.staged_chunks
     lines = {"state": str(sink.damage or _state(sink))}
     if ledger is not None:
         lines |= {
             "target": ledger.target,
             "query": f"{ledger.owner.query_id} (generation {ledger.owner.generation})",
-            "checkpoint": ledger.owner.checkpoint or "not known",
+            "checkpoint": ledger.owner.checkpoint or "unknown",
             "epoch": f"{ledger.decision.epoch}, written {ago(ledger.updated)}",
             "rows": f"{ledger.totals.rows:,} in {ledger.totals.epochs:,} epochs",
         }
@@ -242,7 +242,7 @@ def described(sink: SinkStatus) -> str:
 
 
 def _aside(totals: Totals) -> str:
-    since = f", none stored since {totals.unstored:,} of them" if totals.unstored else ""
+    since = f", {totals.unstored:,} of them since the last stored row" if totals.unstored else ""
     return f"{totals.aside:,} rows{since}"
 
 

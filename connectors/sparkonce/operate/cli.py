@@ -1,4 +1,4 @@
-"""The ``sparkonce`` command: look after the ledgers of a store, without Spark."""
+"""The ``sparkonce`` command: manages the ledgers of a store, without Spark."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from sparkonce.operate.arguments import Commands
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def main() -> None:
-    """Exactly-once sinks for Spark Structured Streaming: look after their ledgers.
+    """Manage the ledgers of exactly-once sinks for Spark Structured Streaming.
 
-    URL is the one that the query uses, such as redis://localhost:6379/0.
+    URL is the URL that the query uses, such as redis://localhost:6379/0.
     """
 
 

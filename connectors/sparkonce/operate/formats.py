@@ -1,4 +1,4 @@
-"""Commands that ask no ledger: options, ddl, check."""
+"""Commands that need no ledger: options, ddl, check."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ UNREADABLE = (
     *(AssertionError, AttributeError, ImportError, KeyError, RecursionError),
     *(TypeError, ValueError),
 )
-"""What Spark raises for JSON that is no schema."""
+"""Errors that Spark raises for JSON that is not a schema."""
 
 
 def _checkup(connector: Connector, raw: Mapping[str, str], schema: str | None) -> Iterator[str]:
-    """Yield what was looked at and is fit, part by part; it does what the start of a query does.
+    """Yield the result of each check that passes; they are the checks at the start of a query.
 
-    The schema is DDL or the JSON of ``df.schema.json()``; without it options and server are looked
-    at.
+    The schema is DDL or the JSON of ``df.schema.json()``. Without it, only options and server are
+    checked.
     """
     parsed = options.parse(connector.options, raw)
-    yield f"options: all {len(raw)} are known, and can be read"
+    yield f"options: all {len(raw)} are known and valid"
     plan = None
     if schema is not None:
         columns = read_schema(schema)
         plan = connector.plan(parsed, columns)
         yield f"schema: options and columns fit; {len(columns)} columns go to {plan.target}"
     connector.connect(parsed).check(plan)
-    yield "server: it can be reached, and its settings and the connector's rights suffice"
-    fits = f"{plan.target} takes such rows" if plan else "not looked at, as no --schema is given"
+    yield "server: reachable, and its settings and the connector's rights suffice"
+    fits = f"{plan.target} accepts these columns" if plan else "not checked without --schema"
     yield f"target: {fits}"
 
 
 def read_schema(text: str) -> pa.Schema:
-    """The schema that a text is: DDL, or Spark's JSON.
+    """Parse a schema: DDL, or Spark's JSON.
 
     Raises:
-        OptionError: it is neither, or has a column that can't be written.
+        OptionError: the text is neither, or has a column that can't be written.
     """
     if not text.lstrip().startswith("{"):
         return spark_types.parse(text)
-    # Only JSON needs PySpark: DDL is read without it.
+    # Only JSON needs PySpark; DDL does not.
     from pyspark.sql.types import StructType
 
     from sparkonce.spark.types import arrow_schema
@@ -60,8 +60,8 @@ def read_schema(text: str) -> pa.Schema:
     except UNREADABLE as error:
         raise OptionError(
             "The schema can't be read",
-            why=f"it begins as JSON does, and is not what df.schema.json() gives: {error}",
-            todo='give that, or names and types, such as "id bigint, tags array<string>"',
+            why=f"it begins like JSON, but is not the output of df.schema.json(): {error}",
+            todo='pass that, or names and types, such as "id bigint, tags array<string>"',
         ) from None
     return arrow_schema(schema)
 
@@ -70,7 +70,7 @@ def read_schema(text: str) -> pa.Schema:
 @click.argument("name", metavar="FORMAT")
 @as_json
 def show_options(name: str, as_json: bool) -> None:
-    """Print the options of FORMAT (redis, mysql, ...) in Markdown: of writes, reads and streams."""
+    """Print all options of FORMAT (redis, mysql, ...): for writes, reads and streams."""
     connector = for_name(name)
     sources = sources_of(connector)
     if as_json:
@@ -83,7 +83,7 @@ def show_options(name: str, as_json: bool) -> None:
 
 
 def sources_of(connector: Connector) -> dict[str, Sequence[Option]]:
-    """The options of a connector's sources, by what Spark calls each."""
+    """The options of a connector's sources, by Spark's name for each."""
     found = dict[str, Sequence[Option]]()
     if isinstance(connector, Readable):
         found["spark.read"] = connector.reads
@@ -96,7 +96,7 @@ def sources_of(connector: Connector) -> dict[str, Sequence[Option]]:
 @click.argument("name", metavar="FORMAT")
 @as_json
 def ddl(name: str, as_json: bool) -> None:
-    """Print the statements that make the own tables of FORMAT (mysql, ...)."""
+    """Print the statements that create the connector's own tables for FORMAT (mysql, ...)."""
     connector = for_name(name)
     statements = connector.ddl() if isinstance(connector, KeepsTables) else []
     if as_json:
@@ -116,10 +116,10 @@ def ddl(name: str, as_json: bool) -> None:
 )
 @as_json
 def check(name: str, given: tuple[str, ...], schema: str | None, as_json: bool) -> None:
-    """Look at what a query of FORMAT (redis, mysql, ...) would find, without Spark.
+    """Run the checks of a query of FORMAT (redis, mysql, ...), without Spark.
 
-    It does what the start of a query does: it makes the connector's own tables or indices, and with
-    createTable or createIndex the target. No row is written.
+    Like the start of a query, it creates the connector's own tables or indices, and with
+    createTable or createIndex the target. It writes no row.
     """
     done: list[str] = []
     try:

@@ -1,4 +1,4 @@
-"""``sparkonce letters``: look at dead letters, move them, delete them."""
+"""``sparkonce letters``: shows, moves and deletes dead letters."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from sparkonce.option_values import suggestion
 from sparkonce.spark.lost_offsets import sync_directory
 
 FILE_ROWS, BYTES_AT_ONCE = 500, 64 * 1024 * 1024
-"""Letters, and bytes of rows, that are read at once and make one file."""
+"""Most letters, and bytes of rows, of one read and one file."""
 
 FIRST = 10
-"""Letters that are read before it is known how large they are."""
+"""Letters of the first read, when their size is still unknown."""
 
 
 class LetterFolder:
-    """A directory that the letters of one sink are moved into, while this command has its lock."""
+    """A directory that receives the letters of one sink, while this command holds its lock."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.sink = path, None  # none yet
@@ -41,9 +41,9 @@ class LetterFolder:
             self._known.add(_digest(letter))
 
     def take(self, box: Letterbox, sink: str, most: int) -> Iterator[tuple[int, int]]:
-        """Move letters here; gives, step by step, how many are new and how many were known.
+        """Move at most `most` letters here, as others may arrive meanwhile.
 
-        At `most` so many: others may come meanwhile.
+        Yields, step by step, how many letters are new, and how many the directory already had.
 
         Raises:
             SparkonceError: the directory has letters of another sink.
@@ -51,13 +51,13 @@ class LetterFolder:
         if self.sink not in (None, sink):
             raise SparkonceError(
                 f"{self.path} has letters of sink {self.sink}",
-                why="a stream that reads it would write those of both into one target",
-                todo=f"take another directory for {sink}",
+                why="a stream that reads the directory would write both into one target",
+                todo=f"use another directory for {sink}",
             )
         some = FIRST
         while most > 0 and (found := box.read(sink, min(some, most))):
-            # A letter that is here came back: a command died before it deleted it, or a driver
-            # did after it wrote it.
+            # A letter that the directory already has: a command died before it deleted the letter,
+            # or a driver died after it wrote the letter.
             letters = {_digest(letter): letter for letter in (one.to_json() for one in found)}
             new = [letter for digest, letter in letters.items() if digest not in self._known]
             if new:
@@ -70,7 +70,7 @@ class LetterFolder:
             some = max(1, min(FILE_ROWS, BYTES_AT_ONCE // (largest + 1)))
 
     def _write(self, letters: Sequence[dict[str, object]]) -> None:
-        """Write a file, which is there whole or not at all; its name never comes again."""
+        """Write a complete file or none, under a name that never recurs."""
         draft = self.path / f".{uuid4().hex}"
         with draft.open("x") as file:
             for one in letters:
@@ -89,8 +89,8 @@ class LetterFolder:
 
 @contextmanager
 def _letter_folder(path: Path) -> Iterator[LetterFolder]:
-    """A directory for letters; it is made."""
-    import fcntl  # which Windows has not
+    """A directory for letters, created if missing."""
+    import fcntl  # missing on Windows
 
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -102,32 +102,32 @@ def _letter_folder(path: Path) -> Iterator[LetterFolder]:
     except BlockingIOError:
         raise SparkonceError(
             f"Another command moves letters into {path}",
-            why="it has the lock of the directory",
-            todo="wait for its end",
+            why="it holds the lock of the directory",
+            todo="wait until it ends",
         ) from None
     except OSError as error:
         raise SparkonceError(
             f"Letters can't be moved into {path}: {error.strerror or error}",
-            why="a letter is deleted only when a file has it",
-            todo="mend that, or take another directory; then start the command again",
+            why="sparkonce deletes a letter only after it has written a file",
+            todo="correct that, or use another directory; then run the command again",
         ) from None
 
 
 def _digest(letter: dict[str, object]) -> bytes:
-    """What tells letters apart.
+    """A digest that identifies a letter.
 
-    Ids begin anew in a table that was made anew; time and reason may differ where a letter is
-    written again.
+    Not the id alone, as ids restart in a recreated table. Time and reason are not part of it, as
+    they may differ if a driver writes a letter again.
     """
     parts = [letter[name] for name in ("id", "sink", "epoch", "key", "row")]
     return sha256(json.dumps(parts).encode()).digest()
 
 
 SHOWN = 20
-"""Letters that are shown unless --limit says otherwise."""
+"""Default number of shown letters; see --limit."""
 
 AT_ONCE = 500
-"""Letters that are deleted at once."""
+"""Letters that one request deletes."""
 
 LISTED = "name one of those that sparkonce letters lists"
 
@@ -135,8 +135,8 @@ LISTED = "name one of those that sparkonce letters lists"
 @click.command()
 @over_store
 @click.argument("place", required=False)
-@click.option("--sink", help="Of this sink alone.")
-@click.option("--limit", type=int, help=f"Show so many letters.  [default: {SHOWN}]")
+@click.option("--sink", help="Only letters of this sink.")
+@click.option("--limit", type=int, help=f"Number of letters to show.  [default: {SHOWN}]")
 @click.option(
     "--move",
     metavar="FOLDER",
@@ -144,13 +144,13 @@ LISTED = "name one of those that sparkonce letters lists"
     help="Move the letters in PLACE into a directory, as JSON lines; see --sink.",
 )
 @click.option("--delete", is_flag=True, help="Delete the letters in PLACE; see --sink, --id.")
-@click.option("--id", "ids", multiple=True, help="With --delete: this letter alone.")
+@click.option("--id", "ids", multiple=True, help="With --delete: only this letter.")
 @yes
 @as_json
 def letters(admin: Admin, place: str | None, **how: Any) -> None:
-    """Show rows that were put aside, by place, sink and reason; or those in PLACE, one by one.
+    """Show dead letters by place, sink and reason; or those in PLACE, one by one.
 
-    docs/dead-letters.md shows how they are mended and written again.
+    docs/dead-letters.md shows how to correct their rows and write them again.
     """
     _require_sense(place, how)
     if place is None:
@@ -170,15 +170,15 @@ def letters(admin: Admin, place: str | None, **how: Any) -> None:
 
 
 def _require_sense(place: str | None, how: dict[str, Any]) -> None:
-    """Refuse what would be passed over in silence."""
+    """Reject options that would have no effect."""
     acts = how["delete"] or how["move"]
     for wrong, what in (
-        (how["delete"] and how["move"], "--move deletes what it has moved; leave --delete out."),
+        (how["delete"] and how["move"], "--move deletes the moved letters; omit --delete."),
         (place is None and acts, "--move and --delete need a PLACE; sparkonce letters lists them."),
         (place is None and how["sink"], "--sink needs a PLACE; sparkonce letters lists them."),
-        (how["ids"] and not how["delete"], "--id goes with --delete."),
-        (acts and how["limit"] is not None, "--limit says how many are shown."),
-        (how["ids"] and how["sink"], "--id names a letter; leave --sink out."),
+        (how["ids"] and not how["delete"], "--id needs --delete."),
+        (acts and how["limit"] is not None, "--limit applies only to a list of letters."),
+        (how["ids"] and how["sink"], "--id names a letter; omit --sink."),
     ):
         if wrong:
             raise click.UsageError(what)
@@ -189,7 +189,7 @@ def _boxes(admin: Admin) -> Sequence[Letterbox]:
         raise UnsupportedQuery(
             "This store keeps no dead letters",
             why="its connector has no option onBadRow=deadLetter",
-            todo="ask a store of another kind",
+            todo="use this command with a store of another kind",
         )
     return admin.store.letterboxes()
 
@@ -199,8 +199,8 @@ def _box(admin: Admin, place: str) -> Letterbox:
     named = [box for name, box in boxes.items() if place in (name, name.rpartition(".")[2])]
     if not named:
         raise OptionError(
-            f"No dead letters are in {place!r}",
-            why=f"they are in {', '.join(boxes) or 'no place of this store'}",
+            f"{place!r} has no dead letters",
+            why=f"dead letters are in {', '.join(boxes) or 'no place of this store'}",
             todo=suggestion(place, list(boxes)) or LISTED,
         )
     return boxes.get(place) or named[0]
@@ -215,12 +215,12 @@ def _counts(box: Letterbox) -> Counter[str]:
 
 
 def _require_sink(admin: Admin, box: Letterbox, counts: Counter[str], sink: str) -> None:
-    """A sink may have no letters, but it must be one."""
+    """Reject the name of an unknown sink; a known one may have no letters."""
     if sink not in counts and not admin.sink(sink).known:
         sinks = {*counts, *(one.name for one in admin.sinks())}
         raise OptionError(
             f"No sink is named {sink!r}",
-            why=f"it has no letters in {box.name}, and no ledger",
+            why=f"this name has no letters in {box.name}, and no ledger",
             todo=suggestion(sink, sorted(sinks)) or LISTED,
         )
 
@@ -236,7 +236,7 @@ def _show_kinds(boxes: Sequence[Letterbox], as_json: bool) -> None:
         say(f"{click.style(in_one_line(place), bold=True)}: {about}")
         say(f"  {kind.reason}")
     if not found:
-        say("There are no dead letters.")
+        say("This store has no dead letters.")
 
 
 def _show(box: Letterbox, how: dict[str, Any]) -> None:
@@ -262,14 +262,14 @@ def _move(box: Letterbox, counts: Counter[str], how: dict[str, Any]) -> None:
     if how["as_json"]:
         say(json.dumps({"moved": moved, "there": known}))
         return
-    there = f" {known:,} were there already, and are deleted from {box.name}." if known else ""
-    say(f"{moved:,} letters moved.{there}")
+    again = f" Deleted {known:,} from {box.name} that the folder already had." if known else ""
+    say(f"{moved:,} letters moved.{again}")
 
 
 def _only(counts: Counter[str]) -> str:
-    """The sink of all letters; empty if there are none."""
+    """The sink of all letters; empty without letters."""
     if len(counts) > 1:
-        raise click.UsageError(f"Name one by --sink: {', '.join(sorted(counts))}.")
+        raise click.UsageError(f"Name one with --sink: {', '.join(sorted(counts))}.")
     return next(iter(counts), "")
 
 
@@ -283,7 +283,7 @@ def _delete(box: Letterbox, counts: Counter[str], how: dict[str, Any]) -> None:
     left = len(ids) or (counts[how["sink"]] if how["sink"] else counts.total())
     _confirm(f"Delete {left:,} letters in {box.name}?", left, how)
     gone = box.drop(ids) if ids else 0
-    # Not more than were asked about: others may come meanwhile.
+    # Not more than the confirmed number: others may arrive meanwhile.
     while not ids and left > 0 and (found := box.read(how["sink"], min(AT_ONCE, left))):
         gone += box.drop([one.id for one in found])
         left -= len(found)

@@ -38,9 +38,9 @@ from sparkonce.spark import lost_offsets
 @click.option("--all", "every", is_flag=True, help="All sinks, where there are many.")
 @as_json
 def status(admin: Admin, sink: str | None, every: bool, as_json: bool) -> None:
-    """Show every sink, or SINK alone: query, epoch, rows, what is staged or waits.
+    """Show every sink, or only SINK: query, epoch, rows, staged and pending work.
 
-    Many sinks are a line each, first those that wait for something, then those written last.
+    Many sinks get one line each, first those with pending work, then those with the newest writes.
     """
     sinks = admin.sinks() if sink is None else [known(admin, sink)]
     if as_json:
@@ -53,25 +53,27 @@ def status(admin: Admin, sink: str | None, every: bool, as_json: bool) -> None:
 
 @click.command()
 @over_store
-@click.option("--accept-loss", is_flag=True, help="Where the store lost chunks, leave them out.")
-@click.option("--sink", "only", metavar="SINK", help="This sink alone, as status names it.")
+@click.option("--accept-loss", is_flag=True, help="If the store lost chunks, finish without them.")
+@click.option("--sink", "only", metavar="SINK", help="Only this sink, by its name in status.")
 @click.option(
-    "--over-newer", is_flag=True, help="Of SINK: apply it over what others have written since."
+    "--over-newer",
+    is_flag=True,
+    help="Apply the epoch of SINK even over what others have written since.",
 )
 @click.option(
-    "--drop", is_flag=True, help="Of SINK: give up what is not applied yet, and count its rows."
+    "--drop", is_flag=True, help="Give up the rest of the epoch of SINK, and count its rows."
 )
 @as_json
 def recover(admin: Admin, only: str | None, as_json: bool, **how: bool) -> None:
     """Finish every epoch that is decided and not yet applied.
 
-    One after which other sinks wrote to the same target is refused, since its rows are older than
-    theirs: --over-newer or --drop says what becomes of it.
+    The command refuses an epoch if other sinks wrote to the same target later, since its rows are
+    older than theirs. Decide with --over-newer or --drop what becomes of it.
     """
     if how["drop"] and (how["over_newer"] or how["accept_loss"]):
-        raise click.UsageError("--drop applies nothing: leave the other flags out.")
+        raise click.UsageError("--drop applies nothing: omit the other flags.")
     if only is None and (how["drop"] or how["over_newer"]):
-        raise click.UsageError("--drop and --over-newer want --sink SINK.")
+        raise click.UsageError("--drop and --over-newer need --sink SINK.")
     sinks = admin.sinks() if only is None else [known(admin, only)]
     unfinished = [sink for sink in sinks if sink.is_unfinished]
     if how["drop"]:
@@ -99,18 +101,18 @@ def recover(admin: Admin, only: str | None, as_json: bool, **how: bool) -> None:
     default="1h",
     show_default=True,
     metavar="TIME",
-    help="Time, such as 90s, 15m, 12h or 7d, without a new chunk of its run, after which the rows"
-    " of an undecided epoch are dropped: give more than any epoch computes before its next rows"
-    " come. What is over goes at once.",
+    help="Time, such as 90s, 15m, 12h or 7d. The command drops the rows of an undecided epoch if"
+    " its run has staged no chunk for that time. Set more than any epoch computes between two"
+    " chunks. Rows of epochs that are over are dropped immediately.",
 )
-@click.option("--dry-run", is_flag=True, help="Only show what would be dropped.")
+@click.option("--dry-run", is_flag=True, help="Only show what the command would drop.")
 @yes
 @as_json
 def gc(admin: Admin, grace: str, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Drop staged rows that no epoch will ever take: of failed tasks, of drivers that died.
+    """Drop staged rows that no epoch can ever apply: of failed tasks and dead drivers.
 
-    Ledgers of queries that decided nothing go, and the last trace of sinks that were forgotten 30
-    days ago.
+    The command also removes ledgers of queries that decided nothing, and the tombstones of sinks
+    that were forgotten 30 days ago.
     """
     age = seconds(grace)
     found = [(sink, sink.leftovers(age)) for sink in admin.sinks()]
@@ -120,10 +122,10 @@ def gc(admin: Admin, grace: str, dry_run: bool, yes: bool, as_json: bool) -> Non
             chunks = sum(staged.chunks for staged in over)
             say(f"{sink.name}: {len(over)} attempts, {chunks} chunks")
     if found and not dry_run and not yes:
-        confirm("Drop them?", err=as_json)  # stdout is for the JSON then
+        confirm("Drop them?", err=as_json)  # stdout is reserved for JSON
     dropped = 0 if dry_run else sum(admin.gc(sink, age) for sink, _ in found)
     if not dry_run:
-        admin.sweep(age)  # behind gc: a ledger with staged rows stays
+        admin.sweep(age)  # after gc: a ledger with staged rows stays
     total = sum(len(over) for _, over in found)
     if as_json:
         say(json.dumps({"found": total, "dropped": dropped}))
@@ -134,20 +136,22 @@ def gc(admin: Admin, grace: str, dry_run: bool, yes: bool, as_json: bool) -> Non
 @click.command()
 @over_store
 @click.argument("sinks", nargs=-1, metavar="[SINK]...")
-@click.option("--older-than", metavar="TIME", help="All that were last written before, as by 30d.")
+@click.option(
+    "--older-than", metavar="TIME", help="All without a write for this time, such as 30d."
+)
 @click.option("--target", help="All that write to this target; `sparkonce status` shows it.")
 @click.option("--undecided", is_flag=True, help="All that have decided nothing.")
 @yes
 @as_json
 def forget(admin: Admin, sinks: tuple[str, ...], **how: Any) -> None:
-    """Retire each SINK and free its checkpoint path. A query that still writes to it is refused.
+    """Retire each SINK and free its checkpoint path. It then rejects a query that still runs.
 
-    Options choose among the sinks that are named, or among all; each must hold.
+    Options select among the named sinks, or among all; a sink must match each option.
     """
     names = _chosen(admin, sinks, how["older_than"], how["target"], how["undecided"])
     if not how["yes"] and names:
         listed = ", ".join(names)
-        question = f"Forget {listed}? Its next commit will be refused"
+        question = f"Forget {listed}? Its next commit will fail"
         confirm(question, err=how["as_json"])
     failed: dict[str, str] = {}
     for name in names:
@@ -161,7 +165,7 @@ def forget(admin: Admin, sinks: tuple[str, ...], **how: Any) -> None:
         forgotten = [name for name in names if name not in failed]
         say(json.dumps({"forgotten": forgotten, "failed": failed}))
     elif not names:
-        say("No sink is like that.")
+        say("No sink matches.")
     if failed:
         raise click.exceptions.Exit(1)
 
@@ -169,14 +173,14 @@ def forget(admin: Admin, sinks: tuple[str, ...], **how: Any) -> None:
 @click.command("offsets")
 @over_store
 @click.argument("sink")
-@click.option("--restore", metavar="CHECKPOINT", help="Put them back into this local folder.")
+@click.option("--restore", metavar="CHECKPOINT", help="Write them back into this local folder.")
 @as_json
 def show_offsets(admin: Admin, sink: str, restore: str | None, as_json: bool) -> None:
-    """Show what the last decided epoch of SINK has read: Spark's offsets/N, as Spark writes it.
+    """Show the offsets of the last decided epoch of SINK: Spark's offsets/N, byte by byte.
 
-    A host that crashes may lose offsets/N, which Spark does not sync to disk; Spark then reads
-    other rows under this number, and the sink refuses them (CheckpointDiverged). Stop the query,
-    put the offsets back with --restore, and start it again.
+    A host that crashes may lose offsets/N, which Spark does not sync to disk. Spark then reads
+    other rows under this number, and the sink rejects them (CheckpointDiverged). Stop the query,
+    write the offsets back with --restore, and restart it.
     """
     ledger = known(admin, sink).ledger
     offsets = admin.offsets(ledger)
@@ -189,17 +193,17 @@ def show_offsets(admin: Admin, sink: str, restore: str | None, as_json: bool) ->
     elif restore is None and sys.stdout.isatty():
         page(report["offsets"])
     elif restore is None:
-        exactly(report["offsets"])  # what Spark writes
+        exactly(report["offsets"])  # the bytes that Spark writes
     else:
-        replaced = f" What was there is in {report['replaced']}." if report["replaced"] else ""
-        say(f"{restore}/offsets holds again what {sink} has decided.{replaced}")
+        replaced = f" The replaced files are {report['replaced']}." if report["replaced"] else ""
+        say(f"{restore}/offsets has the decided offsets of {sink} again.{replaced}")
 
 
 def _chosen(
     admin: Admin, sinks: tuple[str, ...], age: str | None, target: str | None, undecided: bool
 ) -> list[str]:
     if not (sinks or age or target or undecided):
-        raise click.UsageError("Name sinks, or say which: --older-than, --target, --undecided.")
+        raise click.UsageError("Name sinks, or select: --older-than, --target, --undecided.")
     found = [known(admin, name) for name in sinks] if sinks else admin.sinks()
     if age or target or undecided:
         least = seconds(age, "--older-than") if age else 0.0
@@ -218,14 +222,14 @@ def _tell_dropped(ledgers: list[Ledger | None], *, as_json: bool) -> None:
         return
     for one in gone:
         say(
-            f"{one['sink']}: epoch {one['epoch']}: {one['rows']:,} rows dropped, but for those that"
-            " were applied before"
+            f"{one['sink']}: epoch {one['epoch']}: {one['rows']:,} rows dropped, except those"
+            " already applied"
         )
     say(f"{len(gone)} epochs dropped.")
 
 
 def _damaged(sink: SinkStatus) -> dict[str, Any]:
-    """What is told of a sink of which nobody knows whether it waits for something."""
+    """The report of a sink with a damaged record, whose pending work is unknown."""
     return {"sink": sink.name, "epoch": None, "rows": None, "applied": 0, "error": str(sink.damage)}
 
 
@@ -245,13 +249,13 @@ def _recovered(
                 over_newer=over_newer,
             )
         except SparkonceError as error:
-            # The other sinks are recovered all the same; the command then exits with 1.
+            # The command still recovers the other sinks, and then exits with 1.
             report["error"] = str(error)
         return {**report, "applied": int(progress.tasks[bar].completed)}
 
 
 PATIENCE = 300.0
-"""Seconds for which a decided epoch may be on its way."""
+"""Seconds for which an epoch may be decided and not finished before it counts as a risk."""
 
 SIGNS = {Level.FIT: ("ok", "green"), Level.RISK: ("risk", "yellow"), Level.UNFIT: ("no", "red")}
 
@@ -260,9 +264,9 @@ SIGNS = {Level.FIT: ("ok", "green"), Level.RISK: ("risk", "yellow"), Level.UNFIT
 @over_store
 @as_json
 def doctor(admin: Admin, as_json: bool) -> None:
-    """Look for what endangers the guarantee: rights, versions, settings, clock, space, sinks.
+    """Check what the guarantee depends on: rights, versions, settings, clock, space, sinks.
 
-    It exits with 1 if a query would be refused.
+    It exits with 1 if a query would fail.
     """
     found = []
     for one in _findings(admin):
@@ -278,7 +282,7 @@ def doctor(admin: Admin, as_json: bool) -> None:
 
 
 def _findings(admin: Admin) -> Iterator[Finding]:
-    """What is found, one after the other; nothing more where a query would be refused."""
+    """The findings one by one, up to the first with which a query would fail."""
     try:
         if isinstance(admin.store, Examined):
             yield from admin.store.examine()
@@ -288,7 +292,7 @@ def _findings(admin: Admin) -> Iterator[Finding]:
 
 
 def _findings_of(sinks: Iterable[SinkStatus]) -> Iterator[Finding]:
-    """What the ledgers and the log say."""
+    """The findings in the ledgers and the log."""
     count = 0
     for sink in sinks:
         count += 1
@@ -298,20 +302,20 @@ def _findings_of(sinks: Iterable[SinkStatus]) -> Iterator[Finding]:
             yield risk(
                 f"Epoch {ledger.decision.epoch} of {sink.name} was decided {ago(decided_at)}, and"
                 " is not finished",
-                "its query has ended, or is refused a row",
-                "start the query again, or run sparkonce recover URL",
+                "its query has ended, or the server rejects a row",
+                "restart the query, or run sparkonce recover URL",
             )
         if ledger is not None and ledger.totals.unstored:
             yield risk(
                 f"The last {ledger.totals.unstored:,} rows of {sink.name} all became dead letters",
-                "the target may be broken, and refuse good rows, too",
-                "look at the reasons: sparkonce letters URL",
+                "the target may be broken, and reject good rows, too",
+                "read the reasons: sparkonce letters URL",
             )
         if over := sink.leftovers(GRACE):
             size = sum(staged.bytes for staged in over)
             yield risk(
                 f"{len(over)} attempts of {sink.name} are left over, {size:,} bytes",
-                "nothing will ever take them; they only need room",
+                "no epoch can ever apply them; they only use space",
                 "run sparkonce gc URL",
             )
     yield fit(counted(count, "sink"))

@@ -1,4 +1,4 @@
-"""Commands that look at a store again and again: watch, metrics."""
+"""Commands that poll a store: watch, metrics."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Figure(NamedTuple):
     """One metric of a sink.
 
     Attributes:
-        value: None where the sink has none.
-        counts: whether it only grows.
+        value: None if the sink has none.
+        counts: whether the metric is a counter, which only grows.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Figure(NamedTuple):
 def _of_ledger(
     name: str, about: str, value: Callable[[Ledger], float | None], *, counts: bool = False
 ) -> Figure:
-    """Of a sink that has decided something."""
+    """A metric of a sink that has decided an epoch."""
 
     def of(sink: SinkStatus) -> float | None:
         return value(sink.ledger) if sink.ledger and sink.ledger.totals.epochs else None
@@ -56,7 +56,7 @@ def _of_ledger(
 
 
 def _of_pace(name: str, about: str, value: Callable[[Pace], float]) -> Figure:
-    """Of a sink whose last epoch has left its pace."""
+    """A metric of a sink whose ledger has the pace of the last epoch."""
 
     def of(sink: SinkStatus) -> float | None:
         return value(sink.ledger.pace) if sink.ledger and sink.ledger.pace else None
@@ -65,7 +65,7 @@ def _of_pace(name: str, about: str, value: Callable[[Pace], float]) -> Figure:
 
 
 def _age(ledger: Ledger) -> float | None:
-    # A batch knows no checkpoint, and nobody waits for its next one.
+    # A batch has no checkpoint, and nobody waits for the next batch.
     return max(0.0, time.time() - ledger.decision.decided_at) if ledger.owner.checkpoint else None
 
 
@@ -81,19 +81,19 @@ FIGURES = (
     _of_ledger("rows", "Decided rows.", lambda one: one.totals.rows, counts=True),
     _of_ledger(
         "dead_letters",
-        "Rows among them that were put aside.",
+        "Rows among them that became dead letters.",
         lambda one: one.totals.aside,
         counts=True,
     ),
     _of_ledger(
         "unstored_rows",
-        "Rows that were put aside since the last one that was stored.",
+        "Dead letters since the last stored row.",
         lambda one: one.totals.unstored,
     ),
     _of_pace("rows", "Its rows.", lambda one: one.rows),
     _of_pace("bytes", "Bytes of its chunks.", lambda one: one.bytes),
     _of_pace("chunks", "Its chunks.", lambda one: one.chunks),
-    _of_pace("stage_seconds", "Time that its longest task took.", lambda one: one.stage),
+    _of_pace("stage_seconds", "Duration of its longest task.", lambda one: one.stage),
     _of_pace(
         "decide_seconds", "Time from the call of commit to its decision.", lambda one: one.decide
     ),
@@ -111,24 +111,24 @@ FIGURES = (
     Figure("sparkonce_staged_bytes", "Bytes of their chunks.", lambda sink: sink.staged_bytes),
     Figure(
         "sparkonce_leftover_attempts",
-        "Attempts that sparkonce gc would drop.",
+        "Attempts that sparkonce gc would discard.",
         lambda sink: len(sink.leftovers(GRACE)),
     ),
 )
 
 
 class Ledgers:
-    """A collector of Prometheus. One scrape at a time: the connection to the store serves one."""
+    """A collector of Prometheus. It serves one scrape at a time, over one connection."""
 
     def __init__(self, admin: Admin) -> None:
         self.admin, self._one_at_a_time = admin, Lock()
 
     def describe(self) -> list[Metric]:
-        """Nothing: a store that is not there yet is asked at the first scrape."""
+        """Nothing: the store may not run yet, so the first scrape asks it."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """All metrics; of a store that does not answer only that."""
+        """All metrics; for an unreachable store only ``sparkonce_up``."""
         from prometheus_client.core import GaugeMetricFamily
 
         up, sinks = 1.0, list[SinkStatus]()
@@ -138,7 +138,7 @@ class Ledgers:
         except StoreError as error:
             up = 0.0
             log.warning("%s", error)
-        about = "1 if the store answered, and its ledgers can be read, else 0."
+        about = "1 if the store replied, and its ledgers are readable, else 0."
         yield GaugeMetricFamily("sparkonce_up", about, up)
         for figure in FIGURES:
             yield _family(figure, sinks)
@@ -160,15 +160,15 @@ def _family(figure: Figure, sinks: list[SinkStatus]) -> Metric:
 
 HEAD = ("sink", "epoch", "decided", "rows/s", "rows", "letters", "took", "staged", "waits for")
 WINDOW = 60.0
-"""Seconds over which a rate is told."""
+"""Seconds over which a rate is averaged."""
 
 
 @click.command()
 @over_store
-@click.option("--every", default="2s", show_default=True, metavar="TIME", help="Between two looks.")
-@click.option("--looks", type=int, help="End after so many looks; else at Ctrl-C.")
+@click.option("--every", default="2s", show_default=True, metavar="TIME", help="Refresh interval.")
+@click.option("--looks", type=int, help="End after this number of refreshes; else at Ctrl-C.")
 def watch(admin: Admin, every: str, looks: int | None) -> None:
-    """Show all sinks, live: rows a second, the age of the last epoch, what waits."""
+    """Show all sinks, live: rows a second, age of the last epoch, pending work."""
     pause, shown = seconds(every, "--every"), 0
     with Live(console=Console(), auto_refresh=False) as live:
         while looks is None or shown < looks:
@@ -181,16 +181,16 @@ def watch(admin: Admin, every: str, looks: int | None) -> None:
 def _looked(admin: Admin) -> Table | Text:
     try:
         sinks = sorted(admin.sinks(), key=urgency)
-    except StoreError as error:  # a store that is restarted is looked at again
+    except StoreError as error:  # the next refresh tries again, as the store may restart
         return Text(f"{time.strftime('%H:%M:%S')}  {error}")
     return board(sinks)
 
 
 def board(sinks: list[SinkStatus]) -> Table:
-    """What is known of sinks, as a table of one page."""
+    """The sinks as a table of one page."""
     table = Table(box=None, title=f"{counted(len(sinks), 'sink')} at {time.strftime('%H:%M:%S')}")
     rows = [_cells(sink) for sink in sinks[:PAGE]]
-    # A terminal of 80 columns has room for a sink's name, and for what there is to tell.
+    # A terminal of 80 columns has room for the name of a sink and the columns that are not empty.
     columns = [at for at in range(len(HEAD)) if at == 0 or any(row[at] for row in rows)]
     for at in columns:
         is_text = HEAD[at] in ("sink", "waits for")
@@ -217,14 +217,14 @@ def _cells(sink: SinkStatus) -> tuple[str, ...]:
 
 
 def rate(ledger: Ledger, now: float) -> float:
-    """Rows a second: of the last minute, or of the last two epochs if they are further apart."""
+    """Rows a second over the last minute, or over the last two epochs if they are further apart."""
     paces = ledger.totals.paces
     recent = [pace for pace in paces if now - pace.decided <= WINDOW]
     recent = recent if len(recent) > 1 else paces[-2:]
     if len(recent) < 2:
         return 0.0
     first, last = recent[0].decided, recent[-1].decided
-    # A query that stands still loses its rate slowly, as its next epoch may only be late.
+    # The rate of a stopped query falls slowly, as the next epoch may just be late.
     passed = max(last - first, now - last, 1e-3)
     return sum(pace.rows for pace in recent[1:]) / passed
 
@@ -234,9 +234,9 @@ def rate(ledger: Ledger, now: float) -> float:
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
-    help="Serve them at this port; else they are printed once.",
+    help="Serve them at this port; else print them once.",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to serve at.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 def metrics(admin: Admin, port: int | None, host: str) -> None:
     """Print metrics for Prometheus, or serve them: docs/monitoring.md lists them."""
     try:
@@ -245,7 +245,7 @@ def metrics(admin: Admin, port: int | None, host: str) -> None:
     except ModuleNotFoundError:
         raise MissingExtra(
             "sparkonce metrics needs the Python package 'prometheus_client'",
-            why="sparkonce installs it only where its extra is asked for",
+            why="only an extra of sparkonce installs it",
             todo="pip install 'sparkonce[metrics]'",
         ) from None
     registry = CollectorRegistry()
@@ -258,7 +258,7 @@ def metrics(admin: Admin, port: int | None, host: str) -> None:
     except OSError as error:
         raise SparkonceError(
             f"Metrics can't be served at {host}:{port}: {error.strerror}",
-            why="something else may listen there",
+            why="another process may listen there",
             todo="choose another --port or --host",
         ) from None
     say(f"http://{host}:{server.server_port}/metrics")

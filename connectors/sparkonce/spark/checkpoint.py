@@ -1,4 +1,4 @@
-"""What can be read of Spark's checkpoint without Spark.
+"""Reads Spark's checkpoint without Spark.
 
 Layout: ``metadata`` holds the query id, ``offsets/N`` the offsets of epoch N, see
 https://spark.apache.org/docs/latest/streaming/apis-on-dataframes-and-datasets.html
@@ -20,25 +20,25 @@ from sparkonce.spark import storage
 from sparkonce.spark.storage import Settings, Unreadable
 
 READABLE = (
-    "give checkpointLocation with its scheme (hdfs:, s3a:), and checkpointStorageOptions where the"
-    " session's settings don't reach there (docs/checkpoints.md)"
+    "set checkpointLocation with its scheme (hdfs:, s3a:), and checkpointStorageOptions where the"
+    " session's settings do not suffice (docs/checkpoints.md)"
 )
-NOWHERE = "its file metadata is not there, or names no query"
+NOWHERE = "its file metadata is missing, or names no query"
 PLACED = "set option checkpointLocation, or queryName where the session places checkpoints"
 
 STARTS = re.compile(rb"v\d+\n.")
-"""How each form of offsets begins; a file system that caches may show none of them yet."""
+"""The beginning of each version of offsets; a file system that caches may not show it yet."""
 
 log = logging.getLogger("sparkonce")
 
 
 @dataclass(frozen=True)
 class View:
-    """What the driver of an epoch could read.
+    """The offsets that the driver of an epoch could read.
 
     Attributes:
-        offsets: of the epoch; None if they are not there.
-        before: those of the epoch before.
+        offsets: of the epoch; None if they do not exist.
+        before: of the epoch before; None if they do not exist.
         trouble: why neither could be read; empty if they could.
     """
 
@@ -52,8 +52,8 @@ class Checkpoint:
     """A checkpoint, read by Python on the driver.
 
     Attributes:
-        location: as Spark was told it; None if that is not known.
-        settings: how its file system is reached, if that is another one.
+        location: as Spark received it; None if unknown.
+        settings: how to reach the file system, if it is a remote one.
     """
 
     location: str | None
@@ -61,17 +61,17 @@ class Checkpoint:
 
     @property
     def place(self) -> str | None:
-        """One spelling for each place; absolute for local paths.
+        """The canonical spelling of the location; absolute for local paths.
 
-        A local path does not name its host, which in a container is another one at each start.
+        A local path does not name its host, which differs at each start of a container.
         """
         return storage.canonical_location(self._resolved(self.location)) if self.location else None
 
     def look(self, query_id: str, epoch: int) -> View:
-        """Read what the driver of a query needs at an epoch."""
+        """Read what the driver of a query needs in an epoch."""
         try:
             owner = self.query_id()
-            # A folder of the driver may have the path that Spark means in another file system.
+            # A local folder of the driver may have the same path as Spark's remote checkpoint.
             if owner != query_id:
                 named = f"its file metadata names query {owner}"
                 return View(trouble=named if owner else NOWHERE)
@@ -80,51 +80,51 @@ class Checkpoint:
             return View(trouble=str(error))
 
     def query_id(self) -> str | None:
-        """The id of the query that owns the checkpoint; None if it is not there.
+        """The id of the query that owns the checkpoint; None if the file does not exist.
 
         Raises:
-            Unreadable: nobody can tell.
+            Unreadable: the file system does not say.
         """
         metadata = _parsed((self._read("metadata") or b"").decode(errors="replace"))
         return str(metadata["id"]) if isinstance(metadata, dict) and "id" in metadata else None
 
     def offsets(self, epoch: int) -> Offsets | None:
-        """What ``offsets/<epoch>`` holds; None if it is not there.
+        """The content of ``offsets/<epoch>``; None if the file does not exist.
 
         Raises:
-            Unreadable: nobody can tell.
+            Unreadable: the file system does not say.
         """
         text = self._read(f"offsets/{epoch}") if epoch >= 0 else None
         if text is not None and not STARTS.match(text):
-            raise Unreadable(f"offsets/{epoch} is there, and not whole")
+            raise Unreadable(f"offsets/{epoch} exists, but is incomplete")
         return Offsets(text) if text is not None else None
 
     def _read(self, name: str) -> bytes | None:
         if not self.location:
-            raise Unreadable("no option says where it lies")
+            raise Unreadable("no option names its location")
         home = local_path(self.location)
         if home is None:
             return storage.read(self.location, name, self.settings)
         try:
             return (home / name).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
-            # Only what is known to be absent is None: else an outage would skip a comparison.
+            # None only for a file that is known to be absent: else an outage would skip a check.
             return None
         except OSError as error:
             raise Unreadable(f"{error.strerror}: {home / name}") from None
 
     @staticmethod
     def _resolved(location: str) -> str:
-        # A name of DBFS is no path here: /dbfs, where it may be mounted, is only a spelling of it.
+        # A name of DBFS is not a local path; its mount at /dbfs is only another spelling.
         path = None if location.startswith("dbfs:") else local_path(location)
         return str(path.resolve()) if path else location
 
 
 def require_readable(view: View, sink: str, location: str | None, *, warn: bool) -> None:
-    """Refuse a checkpoint that can't be read, or say, once a sink, what can't be guarded.
+    """Reject an unreadable checkpoint, or warn once a sink of the missing guard.
 
     Raises:
-        CheckpointUnreadable: it can't be read, and a warning is not enough.
+        CheckpointUnreadable: the checkpoint is unreadable, and a warning is not enough.
     """
     if view.trouble and not warn:
         raise _refusal(sink, location, view.trouble)
@@ -133,12 +133,12 @@ def require_readable(view: View, sink: str, location: str | None, *, warn: bool)
 
 
 def require_seen(location: str | None, sink: str) -> None:
-    """Refuse a local folder that the driver does not see, before any row is staged.
+    """Reject a local folder that the driver does not see, before any task stages a row.
 
-    How another file system is reached only tasks are told; so it is first looked for in a commit.
+    Only tasks see how to reach a remote file system, so the first commit checks that one.
 
     Raises:
-        CheckpointUnreadable: it is not there.
+        CheckpointUnreadable: the folder does not exist.
     """
     if not location or local_path(location) is None:
         return
@@ -153,55 +153,53 @@ def require_seen(location: str | None, sink: str) -> None:
 def _refusal(sink: str, location: str | None, trouble: str) -> CheckpointUnreadable:
     return CheckpointUnreadable(
         _unreadable(sink, location, trouble),
-        why="a copied or restored checkpoint would be noticed by its epoch numbers only, and"
-        " rows that are read again would be applied again, or new ones dropped",
-        todo=f"{READABLE if location else PLACED}; the epoch is replayed once it can be read."
-        " Or set onUnreadableCheckpoint=warn, to go on without that guard",
+        why="only its epoch numbers would reveal a copied or restored checkpoint, and the sink"
+        " would apply duplicate rows or drop new ones",
+        todo=f"{READABLE if location else PLACED}; Spark replays the epoch once the checkpoint is"
+        " readable. Or set onUnreadableCheckpoint=warn, to continue without that guard",
     )
 
 
 def require_planned(view: View, epoch: int, place: str | None) -> None:
-    """Refuse an epoch that is committed before Spark has written down what it reads.
+    """Reject the commit of an epoch whose offsets Spark has not written yet.
 
     Raises:
-        UnsupportedQuery: the checkpoint can be read, and lacks the epoch's offsets.
+        UnsupportedQuery: the checkpoint is readable, and lacks the epoch's offsets.
     """
     if view.offsets is None and not view.trouble:
         raise UnsupportedQuery(
             f"Spark commits epoch {epoch}, but checkpoint {place} has no offsets/{epoch}",
             why="a real-time trigger, or asynchronous progress tracking, writes the offsets of an"
-            " epoch behind its rows; after a crash Spark would read other rows under this number."
-            " Or this folder is an old copy, and Spark's checkpoint lies in another file system",
+            " epoch after its rows; after a crash Spark would read other rows under this number."
+            " Or this folder is an old copy, and Spark's checkpoint is in another file system",
             todo="use trigger(processingTime=...) or trigger(availableNow=True), without"
-            " asyncProgressTrackingEnabled; give checkpointLocation with its scheme (hdfs:)",
+            " asyncProgressTrackingEnabled; set checkpointLocation with its scheme (hdfs:)",
         )
 
 
-# The cache makes it one warning for each trouble, and not one an epoch.
+# The cache limits it to one warning for each trouble, instead of one an epoch.
 @lru_cache
 def _warn(sink: str, location: str | None, trouble: str) -> None:
     log.warning(
         error_text(
             _unreadable(sink, location, trouble),
-            why="a copied or restored one is noticed only by its epoch numbers, and may apply"
-            " rows again",
-            todo="set option checkpointLocation to a path that can be read, and option sinkId,"
-            " to have every case noticed",
+            why="only its epoch numbers reveal a copied or restored checkpoint, and the sink may"
+            " apply rows again",
+            todo="set option checkpointLocation to a readable path, and option sinkId; sparkonce"
+            " then notices every case",
         )
     )
 
 
 def _unreadable(sink: str, location: str | None, trouble: str) -> str:
     place = storage.canonical_location(location) if location else "not given as an option"
-    return (
-        f"Sink {sink!r}: its checkpoint ({place}) can't be read by Python on the driver: {trouble}"
-    )
+    return f"Sink {sink!r}: Python on the driver can't read its checkpoint ({place}): {trouble}"
 
 
 def is_whole(text: bytes, lines: int = 2) -> bool:
     """Whether Spark can read a file of its offsets or commits, which a crash may have torn.
 
-    Such a file is a version, and lines of JSON, or a dash, behind it.
+    The file has a version, then lines of JSON or a dash.
     """
     version, *rest = text.decode(errors="replace").splitlines() or [""]
     if not re.fullmatch(r"v\d+", version) or len(rest) + 1 < lines:
@@ -210,7 +208,7 @@ def is_whole(text: bytes, lines: int = 2) -> bool:
 
 
 def _is_readable(line: str, *, named: bool) -> bool:
-    """Whether a line is JSON, or no offset; from version 2 on a source's name may stand before."""
+    """Whether a line is JSON or a dash; since version 2 the name of a source may precede it."""
     texts = [line, line.partition(":")[2]] if named else [line]
     return any(text == "-" or _parsed(text) is not None for text in texts)
 
@@ -223,7 +221,7 @@ def _parsed(text: str) -> Any:
 
 
 def local_path(location: str) -> Path | None:
-    """The path of a checkpoint on this machine; None if it lies elsewhere."""
+    """The path of a checkpoint on this machine; None if the checkpoint is remote."""
     scheme, _, path = storage.split_location(location)
     if not scheme:
         return Path(location)

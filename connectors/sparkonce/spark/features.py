@@ -1,8 +1,8 @@
-"""What the PySpark that runs here can do, found by looking for it and never by its version.
+"""Features of the present PySpark, detected by their presence and never by its version.
 
-Platforms bring features of later releases to earlier ones. Spark imports every ``pyspark_*``
-module to look formats up, and an error in one hides the formats of all the others; so nothing in
-here, or in what a connector's entry module imports, raises for what is missing.
+Platforms backport features of later releases. Spark imports every ``pyspark_*`` module to look up
+formats, and an error in one hides the formats of all others. So neither this module nor the imports
+of a connector's entry module raise an error for a missing feature.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ except ImportError:
     api = None  # type: ignore[assignment]
 
 limits: Any = None
-"""Where Spark's limits of an epoch are, which a reader of streams is told since 4.2; else None."""
+"""Spark's module of read limits, which readers of streams receive since 4.2; None before."""
 with suppress(ImportError):
     from pyspark.sql.streaming import datasource as limits
 
 keeps_filters_apart = hasattr(getattr(api, "DataSourceReader", None), "pushLimit")
-"""Whether conditions that one query pushed stay with it. Spark gave them to whatever else was read
-of the same DataFrame, until it learnt to push limits: https://github.com/apache/spark/pull/57752
+"""Whether pushed conditions stay with their query. Before Spark could push limits, it applied them
+to all other reads of the same DataFrame: https://github.com/apache/spark/pull/57752
 """
 
 
 def _stream_writer() -> Any:
-    """The base of a writer of streams that gets Arrow batches; None where there is none.
+    """The base of a writer of streams that receives Arrow batches; None if Spark has none.
 
-    Spark 4.0 has no name for it, and gives batches to whatever inherits `DataSourceArrowWriter`.
+    Spark 4.0 has no class for it, and passes batches to any subclass of `DataSourceArrowWriter`.
     """
     newer = getattr(api, "DataSourceStreamArrowWriter", None)
     kinds: Any = [getattr(api, f"DataSource{kind}Writer", None) for kind in ("Stream", "Arrow")]
@@ -77,20 +77,20 @@ else:
     StreamReader = getattr(api, "DataSourceStreamReader", object)
     WriterCommitMessage = getattr(api, "WriterCommitMessage", object)
     AvailableNow = getattr(limits, "SupportsTriggerAvailableNow", object)
-    StreamArrowWriter = _stream_writer() or object  # `require_arrow` tells what is missing
+    StreamArrowWriter = _stream_writer() or object  # `require_arrow` names the missing feature
 
 
 def require_arrow() -> None:
-    """Refuse a Python in which Spark can't hand Arrow batches to a sink.
+    """Reject a Python in which Spark cannot pass Arrow batches to a sink.
 
     Raises:
-        UnsupportedQuery: PySpark can't.
-        MissingExtra: there is no PyArrow.
+        UnsupportedQuery: PySpark does not support it.
+        MissingExtra: PyArrow is not installed.
     """
     if _stream_writer() is None:
         raise UnsupportedQuery(
-            "The PySpark that is installed gives no Arrow batches to a Python data source",
-            why="sparkonce takes rows in that form alone, which came with Spark 4.0",
+            "The installed PySpark passes no Arrow batches to a Python data source",
+            why="sparkonce accepts rows only in that form, which Spark has since 4.0",
             todo="use Spark 4.0 or newer, with the PySpark of the same release",
         )
     try:
@@ -98,17 +98,17 @@ def require_arrow() -> None:
     except ImportError as error:
         raise MissingExtra(
             f"Spark's Python can't import pyarrow ({this_python()}): {error}",
-            why="Spark hands rows to a Python data source as Arrow batches",
+            why="Spark passes rows to a Python data source as Arrow batches",
             todo="pip install 'pyarrow>=15' on the driver and every executor",
         ) from None
 
 
 class Shipped:
-    """What Spark makes on the driver, and sends to executors: a reader or a writer.
+    """A reader or a writer, which Spark creates on the driver and sends to executors.
 
     Attributes:
-        connector: its path.
-        options: as the user gave them.
+        connector: the path of the connector.
+        options: as the user set them.
         schema: of the rows: Spark's for a reader, Arrow's for a writer.
     """
 
@@ -116,10 +116,11 @@ class Shipped:
         self.connector, self.options, self.schema = connector, options, schema
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What makes it there; what begins with ``_`` stays here.
+        """The function that rebuilds it on an executor, without attributes that begin with ``_``.
 
-        Spark names its class alone, so an executor without sparkonce would only say ``No module
-        named 'sparkonce'``. What makes it goes by value, and says what extra to install.
+        By default pickle names only the class, and an executor without sparkonce would say just
+        ``No module named 'sparkonce'``. This function is pickled by value, and names the extra to
+        install.
         """
         from sparkonce.store import extra
 
@@ -130,9 +131,10 @@ class Shipped:
 
 
 def _maker() -> Callable[[str, str, str, str], Any]:
-    """What makes an empty object in another process.
+    """The function that creates an empty object in another process.
 
-    Its code is pickled with it, as no module has it by its name: it must use nothing of this one.
+    Pickle includes the code, since no module has the function by name. So the function must use
+    nothing of this module.
     """
 
     def make(module: str, name: str, release: str, extra: str) -> Any:
@@ -144,41 +146,41 @@ def _maker() -> Callable[[str, str, str, str], Any]:
         here = f"{sys.executable} on {platform.node()}"
         todo = (
             f"What to do: pip install 'sparkonce[{extra}]=={release}' into it, on every node; or"
-            " give executors an environment that has it, with --archives and PYSPARK_PYTHON"
+            " ship an environment that has it to the executors, with --archives and PYSPARK_PYTHON"
             " (docs/deploy.md)."
         )
         try:
             found = getattr(import_module(module.partition(".")[0]), "__version__", "of no release")
-            # Of another release, the module or what is in it may not be there.
+            # Another release may lack the module or the class.
             kind = getattr(import_module(module), name) if found == release else None
         except ModuleNotFoundError as error:
-            os.environ["SPARK_HIDE_TRACEBACK"] = "1"  # as in `errors_first`, which is not there
+            os.environ["SPARK_HIDE_TRACEBACK"] = "1"  # as in `errors_first`, which is missing here
             raise ModuleNotFoundError(
                 f"The Python of an executor has no package {error.name!r}: {here}."
-                f" Why: a part of the sink runs in tasks. {todo}"
+                f" Why: part of the sink runs in tasks. {todo}"
             ) from None
         if kind is None:
             os.environ["SPARK_HIDE_TRACEBACK"] = "1"
             raise ImportError(
                 f"An executor has sparkonce {found}, and the driver {release}: {here}."
-                f" Why: the driver applies what tasks stage, and reads only its own form. {todo}"
+                f" Why: the driver applies what tasks stage, and reads only its own format. {todo}"
             )
-        # Not by __init__, which asks the server: pickle fills in the state.
+        # Not by __init__, which calls the server: pickle fills in the state.
         return kind.__new__(kind)
 
     return make
 
 
 HIDE = "SPARK_HIDE_TRACEBACK"
-"""Spark's ``spark.sql.execution.pyspark.udf.hideTraceback.enabled``, as its workers are told."""
+"""The variable that passes ``spark.sql.execution.pyspark.udf.hideTraceback.enabled`` to workers."""
 
 
 @contextmanager
 def errors_first() -> Iterator[None]:
-    """Have Spark report an error of the sink in three lines, and no other error otherwise.
+    """Make Spark report an error of the sink in three lines, and leave all other errors unchanged.
 
-    The setting is read when the error is reported (`pyspark.util.handle_worker_exception`), and the
-    worker ends with it, so that it hides nothing else.
+    Spark reads the setting when it reports the error (`pyspark.util.handle_worker_exception`). The
+    worker then exits, so the setting hides nothing else.
     """
     try:
         yield

@@ -50,7 +50,7 @@ class FeedReader(SplitReader, StreamReader):
 
 
 class _LimitedFeedReader(FeedReader, AvailableNow):
-    """The same, where Spark tells where an epoch begins, and how many rows it may have."""
+    """A `FeedReader` for a Spark that passes the start of an epoch and its limit of rows."""
 
     @errors_first()
     def latestOffset(self, start: Offset, limit: Any) -> Offset:  # noqa: N802 (Spark's name)
@@ -60,14 +60,14 @@ class _LimitedFeedReader(FeedReader, AvailableNow):
 
     @errors_first()
     def getDefaultReadLimit(self) -> Any:  # noqa: N802 (Spark's name)
-        """See pyspark. What option ``maxRowsPerBatch`` says."""
+        """See pyspark. The limit that option ``maxRowsPerBatch`` sets."""
         most = self._opened[1][MOST]
         limits = features.limits
         return limits.ReadAllAvailable() if most is None else limits.ReadMaxRows(most)
 
     @errors_first()
     def reportLatestOffset(self) -> Offset:  # noqa: N802 (Spark's name)
-        """See pyspark, and `Follower.report`: it stands in a query's progress."""
+        """See pyspark, and `Follower.report`: Spark shows it in the progress of the query."""
         return self._patience.run(self._follower.report)
 
     @errors_first()
@@ -77,7 +77,7 @@ class _LimitedFeedReader(FeedReader, AvailableNow):
 
 
 class _WholeFeedReader(FeedReader):
-    """The same for Spark before 4.2: an epoch has all there is."""
+    """A `FeedReader` for Spark before 4.2: each epoch reads everything available."""
 
     @errors_first()
     def latestOffset(self) -> Offset:  # type: ignore[override]  # noqa: N802 (Spark's name)
@@ -88,49 +88,49 @@ class _WholeFeedReader(FeedReader):
     def _follower(self) -> Follower:
         if self._opened[1][MOST] is not None:
             log.warning(
-                "Option %s is not kept. Why: this Spark sets a Python source no limits, which came"
-                " with 4.2. What to do: use a newer Spark, or leave the option out",
+                "Ignoring option %s. Why: this Spark sets no limits for a Python source; Spark 4.2"
+                " and newer do. What to do: use a newer Spark, or omit the option",
                 MOST,
             )
         return Follower(self._source())
 
 
 def reader(connector: str, raw: dict[str, str], schema: StructType) -> FeedReader:
-    """What reads a stream of a schema, as this Spark calls it."""
+    """The reader of a stream, for the interface of this Spark."""
     kind = _LimitedFeedReader if features.limits else _WholeFeedReader
     return kind(connector, raw, schema)
 
 
 def is_stream(raw: Mapping[str, str]) -> bool:
-    """Whether options are those of a stream: Spark asks for a schema without saying what for."""
+    """Whether options belong to a stream: Spark asks for a schema and does not say what for."""
     return STARTS.lower() in map(str.lower, raw)
 
 
 def inferred(connector: str, raw: dict[str, str]) -> StructType:
-    """The schema of the changes, or of those columns that an option names."""
+    """The schema of the changes, or of the columns that option ``columns`` names."""
     followable, options = opened(connector, raw)
     return as_spark(lambda: followable.infer_feed(options), options)
 
 
 def opened(connector: str, raw: dict[str, str]) -> tuple[Followable, Options]:
-    """The connector, and its options of following.
+    """The connector and its options of a stream.
 
     Raises:
-        OptionError: an option is wrong, or the one that tells a stream is missing.
-        UnsupportedQuery: the connector follows nothing.
+        OptionError: an option is wrong, or option ``startingPosition`` is missing.
+        UnsupportedQuery: the connector cannot follow changes.
     """
     found = load(connector)
     if not isinstance(found, Followable):
         raise UnsupportedQuery(
             f'format("{found.name}") is no source of streams',
-            why="its connector has nothing that follows the changes of a store",
-            todo="use spark.read where the format has it, df.writeStream or df.write",
+            why="its connector cannot follow the changes of a store",
+            todo="use spark.read if the format supports it, df.writeStream or df.write",
         )
     if not is_stream(raw):
         starts = next(one for one in found.follows if one.name == STARTS)
         raise OptionError(
             f"Option {STARTS} is missing",
-            why="spark.readStream needs it: what a stream begins with can't be chosen later",
+            why="spark.readStream needs it: the start of a stream can't change later",
             todo=f'add .option("{STARTS}", ...). Meaning: {starts.meaning}',
         )
     return found, parse(found.follows, raw)

@@ -1,8 +1,8 @@
-"""Puts the offsets of a decided epoch back into a checkpoint that has lost them.
+"""Restores the offsets of a decided epoch in a checkpoint that has lost them.
 
 Spark writes ``offsets/N`` before it computes epoch N, and does not sync it to disk. A host that
-crashes may lose the file; Spark then plans epoch N anew and reads other rows under this number,
-which the sink refuses, since it has decided epoch N. The store keeps what the file held; see
+crashes may lose the file. Spark then plans epoch N again and reads other rows under this number.
+The sink rejects them, since it has decided epoch N. The store keeps the content of the file; see
 `kept_offsets`.
 """
 
@@ -26,15 +26,15 @@ def decided(name: str, ledger: Ledger | None, kept: Mapping[int, Offsets]) -> Of
     """The offsets of the last decided epoch of a sink.
 
     Raises:
-        SparkonceError: they are not kept.
+        SparkonceError: the store does not keep them.
     """
     if ledger is None or ledger.decision.epoch not in kept:
         raise SparkonceError(
             f"The store keeps no offsets of sink {name!r}",
-            why="the sink has decided nothing yet; or its checkpoint could not be read by Python on"
-            " the driver; or the offsets are too long",
-            todo="see `sparkonce status`; offsets are kept where Python on the driver can read the"
-            f" checkpoint, and up to {LONGEST:,} bytes when compressed",
+            why="the sink has decided nothing yet, or Python on the driver could not read its"
+            " checkpoint, or the offsets are too long",
+            todo="see `sparkonce status`; the store keeps offsets if Python on the driver can read"
+            f" the checkpoint, and up to {LONGEST:,} bytes when compressed",
         )
     return kept[ledger.decision.epoch]
 
@@ -42,35 +42,35 @@ def decided(name: str, ledger: Ledger | None, kept: Mapping[int, Offsets]) -> Of
 def restore(
     location: str, name: str, ledger: Ledger | None, kept: Mapping[int, Offsets]
 ) -> list[Path]:
-    """Write ``offsets/N``, and that of the epoch before, as the sink has decided them.
+    """Write the decided ``offsets/N``, and that of the epoch before.
 
-    Spark then replays epoch N, which the sink skips, and goes on from there. Files that a crash has
-    torn are put aside, since Spark does not start with them. Other epochs that were lost are not
-    needed for that; what a stateful query kept of them is not restored. The query of the checkpoint
-    must not run.
+    Spark then replays epoch N, which the sink skips, and continues from there. Files that a crash
+    has torn are moved aside, since Spark does not start with them. Spark does not need other lost
+    epochs for that; the state that a stateful query kept of them is not restored. The query of the
+    checkpoint must not run.
 
     Returns:
-        Where what was there is kept, beside the folders of offsets and commits.
+        The new paths of the replaced files, beside the folders of offsets and commits.
 
     Raises:
-        SparkonceError: the checkpoint is not that of the sink's query, or has gone on.
+        SparkonceError: the checkpoint belongs to another query, or has continued past the epoch.
     """
     offsets = decided(name, ledger, kept)
-    assert ledger is not None  # noqa: S101 (decided() has looked)
+    assert ledger is not None  # noqa: S101 (decided() has checked)
     home, epoch, query = _local(location, ledger), ledger.decision.epoch, ledger.owner.query_id
     if _owner(location) != query:
         raise SparkonceError(
             f"{location} is not the checkpoint of query {query}",
-            why="its file `metadata` names another query, is torn, or can't be read from here",
+            why="its file `metadata` names another query, is torn or unreadable from here",
             todo=f"name the folder of the checkpoint, which was {ledger.owner.checkpoint}; if a"
             f' crash has torn the file, write {{"id":"{query}"}} into it',
         )
-    # All is looked at before anything moves: a refusal leaves the checkpoint as it was.
+    # All checks precede the first change: a refusal leaves the checkpoint unchanged.
     torn = _torn(home, epoch, offsets)
     _require_not_gone_on(home, epoch, torn)
     _require_start(home, epoch, kept, torn)
     _require_files_kept(home, offsets, ledger)
-    # What is kept is written anew, over what is there; the rest of what is torn is in the way.
+    # Kept offsets overwrite the files that exist; the other torn files are in the way.
     mended = {home / "offsets" / str(number) for number in kept}
     try:
         aside = [old for path in torn if path not in mended for old in _put_aside(path)]
@@ -79,7 +79,7 @@ def restore(
         raise SparkonceError(
             f"Offsets can't be written into {home}: {error.strerror}",
             why="the folder of the checkpoint can't be changed from here",
-            todo="run this as the user of Spark's driver; repeating it does no harm",
+            todo="run this as the user of Spark's driver; you can safely repeat it",
         ) from None
 
 
@@ -87,11 +87,11 @@ def _local(location: str, ledger: Ledger) -> Path:
     home, epoch = checkpoint.local_path(location), ledger.decision.epoch
     if home is None:
         raise SparkonceError(
-            f"Offsets can't be put back into {location}",
-            why="that is done in local folders only, which can be changed safely",
-            todo=f"write what `sparkonce offsets URL {ledger.name}` prints into its offsets/"
-            f"{epoch} by hand, and take commits/{epoch} away; or copy it to a local folder,"
-            " restore that, and copy it back. Its query must not run",
+            f"Offsets can't be restored in {location}",
+            why="only local folders allow a safe change",
+            todo=f"write the output of `sparkonce offsets URL {ledger.name}` into its offsets/"
+            f"{epoch} by hand, and remove commits/{epoch}; or copy the checkpoint to a local"
+            " folder, restore it there, and copy it back. Its query must not run",
         )
     return home
 
@@ -104,23 +104,23 @@ def _owner(location: str) -> str | None:
 
 
 def _torn(home: Path, epoch: int, offsets: Offsets) -> list[Path]:
-    """The files from the epoch before on that Spark can't read."""
+    """The files of the epoch before, and of later ones, that Spark can't read."""
     paths = [
         home / log / str(number)
         for log in ("offsets", "commits")
         for number in _numbers(home / log)
         if number >= epoch - 1
     ]
-    # A file that a crash cut at the end of a line is known by the number of its lines alone.
+    # Only the number of its lines shows that a crash cut a file at the end of a line.
     least = {"offsets": len(offsets.lines), "commits": 2}
     return [p for p in paths if not checkpoint.is_whole(p.read_bytes(), least[p.parent.name])]
 
 
 def _require_not_gone_on(home: Path, epoch: int, torn: Sequence[Path]) -> None:
-    """Refuse a checkpoint in which Spark has gone on from the epoch.
+    """Reject a checkpoint in which Spark has continued from the epoch.
 
-    A commit that is noted for offsets which are gone is none: the crash took a part of both. Nor
-    does Spark start from offsets of the next epoch without them.
+    A commit without its offsets does not count: the crash lost part of both. Spark does not start
+    from offsets of the next epoch without them, either.
     """
     planned = home / "offsets" / str(epoch)
     lost = planned in torn or not planned.exists()
@@ -131,29 +131,29 @@ def _require_not_gone_on(home: Path, epoch: int, torn: Sequence[Path]) -> None:
     if whole:
         raise SparkonceError(
             f"Checkpoint {home} has {', '.join(whole)}",
-            why=f"Spark will not read offsets/{epoch} again, and has gone on from it",
-            todo="go on with the checkpoint that wrote last",
+            why=f"Spark has continued past epoch {epoch}, and will not read offsets/{epoch} again",
+            todo="continue with the checkpoint that wrote last",
         )
 
 
 def _require_start(
     home: Path, epoch: int, kept: Mapping[int, Offsets], torn: Sequence[Path]
 ) -> None:
-    """Refuse where Spark would not find the epoch before, from which it goes on."""
+    """Reject a checkpoint without the epoch before, from which Spark continues."""
     before = home / "offsets" / str(epoch - 1)
     if epoch > 0 and epoch - 1 not in kept and (before in torn or not before.exists()):
         raise SparkonceError(
             f"Checkpoint {home} lacks offsets/{epoch - 1}, too, which the store does not keep",
-            why="Spark reads from there; without it the query does not start",
-            todo="bring that file back from a backup, or start a new checkpoint, into an emptied"
-            " target where rows are added",
+            why="Spark reads from these offsets; the query does not start without them",
+            todo="restore that file from a backup, or start a new checkpoint, into an emptied"
+            " target if the query adds rows",
         )
 
 
 def _require_files_kept(home: Path, offsets: Offsets, ledger: Ledger) -> None:
-    """Refuse where a file source has noted other files under its own number since the decision.
+    """Reject a file source that has logged other files under its number since the decision.
 
-    Its offset is just a number of its own log, ``sources/<n>``.
+    The offset of a file source is just a number in its own log, ``sources/<n>``.
     """
     for source, text in _sources(offsets):
         number = json.loads(text).get("logOffset") if text.startswith("{") else None
@@ -164,7 +164,7 @@ def _require_files_kept(home: Path, offsets: Offsets, ledger: Ledger) -> None:
                 f"The file source's own log sources/{source}/{wrong}",
                 why="it says which files the epoch has read, and may name others now",
                 todo="compare the files that it names with the rows of that epoch by hand; or"
-                " start a new checkpoint, into an emptied target where rows are added",
+                " start a new checkpoint, into an emptied target if the query adds rows",
             )
 
 
@@ -173,8 +173,8 @@ def _sources(offsets: Offsets) -> Iterator[tuple[str, str]]:
     version, _, *lines = offsets.lines
     if version not in ("v1", "v2"):
         raise SparkonceError(
-            f"Offsets of version {version!r} are not known",
-            why="they may mean something that this release does not know",
+            f"Offsets have the unknown version {version!r}",
+            why="this release may misread them",
             todo="upgrade sparkonce",
         )
     for place, line in enumerate(lines):
@@ -183,11 +183,11 @@ def _sources(offsets: Offsets) -> Iterator[tuple[str, str]]:
 
 
 def _what_is_wrong(log: Path, number: int, ledger: Ledger) -> str | None:
-    """Which entry of a file source's log is not what it was; None if all are."""
+    """The entry of a file source's log that has changed; None if none has."""
     entries = [entry for entry in log.glob("[0-9]*") if int(entry.stem) <= number]
     newest = max((int(entry.stem) for entry in entries), default=-1)
     if newest < number or any(e.stat().st_mtime > ledger.decision.decided_at for e in entries):
-        return f"{number} was lost or written anew after epoch {ledger.decision.epoch} was decided"
+        return f"{number} was lost or rewritten after the decision of epoch {ledger.decision.epoch}"
     torn = [entry.name for entry in entries if not checkpoint.is_whole(entry.read_bytes())]
     return f"{torn[0]} is torn" if torn else None
 
@@ -205,24 +205,24 @@ def _write(
         whole = path.exists() and path not in torn
         if whole and (epoch != newest or path.read_bytes() == offsets.text):
             continue
-        # With commits/N Spark would not replay N; with offsets/N+1 it reads both, and need not.
+        # With commits/N Spark would not replay N; with offsets/N+1 it reads both anyway.
         if epoch == newest and not (path.parent / str(newest + 1)).exists():
             kept += _put_aside(home / "commits" / str(epoch))
         kept += _put_aside(path)
-        # Written elsewhere and moved in whole: a crash now must not leave a torn file again.
+        # Written under another name, then renamed: a crash now must not leave a torn file again.
         draft = home / f".offsets-{epoch}"
         with draft.open("wb") as file:
             file.write(offsets.text)
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, path)
-    # The names, too, must be on disk: a crash of the host took the files before.
+    # The names must be on disk, too: a crash of the host lost the files before.
     sync_directory(home / "offsets")
     return kept
 
 
 def sync_directory(path: Path) -> None:
-    """Have the names in a directory on disk."""
+    """Sync the names in a directory to disk."""
     opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)
@@ -231,8 +231,8 @@ def sync_directory(path: Path) -> None:
 
 
 def _put_aside(path: Path) -> list[Path]:
-    """Move a file out of Spark's way, and Hadoop's checksum with it."""
-    # Left behind, it would be compared with the new file of that name, and not fit.
+    """Move a file out of Spark's way, and delete Hadoop's checksum of it."""
+    # Hadoop would compare an old checksum with the new file of that name, and fail.
     (path.parent / f".{path.name}.crc").unlink(missing_ok=True)
     if not path.exists():
         return []

@@ -1,4 +1,4 @@
-"""Readers of batches: ``spark.read``. Spark makes one on the driver, and pickles it into tasks."""
+"""Readers of batches: ``spark.read``. Spark creates one on the driver, and pickles it to tasks."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ VALUES = (bool, int, float, Decimal, str, bytes, datetime.date, datetime.datetim
 
 
 def understood(filters: Iterable[Any]) -> Iterator[Filter]:
-    """Those that a store can be asked for: of a column, not of a field inside it.
+    """The filters that a store can apply: those on a column, not on a field inside it.
 
-    Each of Spark's filters narrows rows, so that one which is left out widens what is read.
+    Each of Spark's filters narrows the rows, so without one the read returns more rows.
     """
     return (found for one in filters if (found := _understood(one)) is not None)
 
@@ -80,7 +80,7 @@ def _compared(kind: str, column: str, value: Any) -> Filter | None:
 
 
 def _is_plain(value: Any) -> bool:
-    # NaN is the largest of Spark's doubles, and equal to itself.
+    # In Spark, NaN is the largest double, and equal to itself.
     return isinstance(value, VALUES) and not (isinstance(value, float) and math.isnan(value))
 
 
@@ -88,16 +88,16 @@ log = logging.getLogger("sparkonce")
 
 
 class ReadPartition(InputPartition):
-    """A split on its way to a task."""
+    """A split that Spark sends to a task."""
 
 
 class SplitReader(Shipped):
-    """What readers of batches and of streams have in common: the rows of splits, in tasks."""
+    """The common base of readers of batches and of streams: reads splits in tasks."""
 
     filters: tuple[Filter, ...] = ()
 
     def _open(self) -> tuple[Callable[[Options, Scan], Any], Options]:
-        """How the connector makes what is read, and its options."""
+        """The connector's function that opens a read, and the options."""
         raise NotImplementedError
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -127,7 +127,7 @@ class SplitReader(Shipped):
 
 
 class BatchReader(SplitReader, SparkReader):
-    """Adapts Spark's two calls to the splits of a source, and their rows."""
+    """Adapts Spark's two calls to the splits of a source and their rows."""
 
     def _open(self) -> tuple[Callable[[Options, Scan], Source], Options]:
         readable, options = opened(self.connector, self.options)
@@ -135,30 +135,30 @@ class BatchReader(SplitReader, SparkReader):
 
     @errors_first()
     def partitions(self) -> Sequence[InputPartition]:
-        """The splits; one that is empty where there are no rows."""
+        """The splits; a single empty one without rows."""
         splits = self._patience.run(self._source().splits)
-        log.info("%s is read in %d splits", self.connector.rpartition(":")[2], len(splits))
+        log.info("%s: reading %d splits", self.connector.rpartition(":")[2], len(splits))
         return [ReadPartition(split) for split in splits] or [ReadPartition(None)]
 
 
 class FilteringReader(BatchReader):
-    """The same, that is told the conditions of a query."""
+    """A `BatchReader` that receives the conditions of a query."""
 
     @errors_first()
     def pushFilters(self, filters: Sequence[Any]) -> Iterable[Any]:  # noqa: N802 (Spark's name)
-        """Take conditions, by which the store may give fewer rows; Spark applies them all again."""
+        """Accept conditions, so that the store returns fewer rows; Spark applies all again."""
         self.filters = tuple(understood(filters))
         return filters
 
 
 def inferred(connector: str, raw: dict[str, str]) -> StructType:
-    """The schema of what is there, or of those columns that an option names."""
+    """The schema of the stored rows, or of the columns that option ``columns`` names."""
     readable, options = opened(connector, raw)
     return as_spark(lambda: readable.infer(options), options)
 
 
 def as_spark(infer: Callable[[], pa.Schema], options: Options) -> StructType:
-    """What a connector infers, in Spark's types, without columns that are not asked for."""
+    """The inferred schema in Spark's types, with the columns that option ``columns`` names."""
     errors.set_up_logging()
     schema = Patience(options["maxRetries"]).run(infer)
     if options["columns"]:
@@ -168,56 +168,56 @@ def as_spark(infer: Callable[[], pa.Schema], options: Options) -> StructType:
 
 
 def reader(connector: str, raw: dict[str, str], schema: StructType) -> BatchReader:
-    """What reads rows of a schema.
+    """The reader for rows of a schema.
 
-    Spark fails each read by one that takes filters, where ``filterPushdown`` is off.
+    Where ``filterPushdown`` is off, Spark fails each read by a reader that accepts filters.
     """
     _, options = opened(connector, raw)
     if options["pushFilters"] and features.keeps_filters_apart:
         return FilteringReader(connector, raw, schema)
     if options["pushFilters"]:
         log.warning(
-            "Option pushFilters is not kept. Why: this Spark gives conditions of one query to"
-            " whatever else is read of the same DataFrame, and rows would be missing there"
-            " (SPARK-58551). What to do: leave it out; MySQL and Elasticsearch have option query"
+            "Ignoring option pushFilters. Why: this Spark applies conditions of one query to other"
+            " reads of the same DataFrame, which would lack rows"
+            " (SPARK-58551). What to do: omit it; MySQL and Elasticsearch have option query"
         )
     return BatchReader(connector, raw, schema)
 
 
 def opened(connector: str, raw: dict[str, str]) -> tuple[Readable, Options]:
-    """The connector, and its options of reading.
+    """The connector and its read options.
 
     Raises:
         OptionError: an option is wrong.
-        UnsupportedQuery: the connector reads nothing.
+        UnsupportedQuery: the connector cannot read.
     """
     found = load(connector)
     if not isinstance(found, Readable):
         raise UnsupportedQuery(
-            f'format("{found.name}") writes only',
-            why="its connector has nothing that reads",
-            todo="use df.writeStream or df.write; to read, another connector of the store",
+            f'format("{found.name}") only writes',
+            why="its connector cannot read",
+            todo="use df.writeStream or df.write; to read, use another connector of the store",
         )
     _require_none_of_streams(found, raw)
     return found, parse(found.reads, raw)
 
 
 def _require_none_of_streams(found: Readable, raw: Mapping[str, str]) -> None:
-    """Refuse options that streams alone have: one of these tells a stream from a batch."""
+    """Reject options of streams: one of them distinguishes a stream from a batch."""
     known = {one.name.lower() for one in found.reads}
     of_streams = {one.name.lower() for one in getattr(found, "follows", ())} - known
     for name in raw:
         if name.lower() in of_streams:
             raise OptionError(
-                f"Option {name} is one of spark.readStream",
-                why=f"spark.read has no such option, and by {STARTS} a stream is told from a batch",
+                f"Option {name} belongs to spark.readStream",
+                why=f"spark.read lacks it, and {STARTS} distinguishes a stream from a batch",
                 todo=f'to follow changes, use spark.readStream with .option("{STARTS}", ...); for'
-                " spark.read leave it out",
+                " spark.read omit it",
             )
 
 
 def _begun(source: Rows, split: Any, patience: Patience) -> Iterator[pa.RecordBatch]:
-    """The batches of a split. Until the first has come, silence of the store is waited for."""
+    """The batches of a split; retries an unreachable store until the first one arrives."""
 
     def begin() -> tuple[Iterator[pa.RecordBatch], pa.RecordBatch | None]:
         batches = iter(source.read(split))
@@ -230,19 +230,19 @@ def _begun(source: Rows, split: Any, patience: Patience) -> Iterator[pa.RecordBa
 
 
 def _as_announced(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch with the fields that Spark expects, as it compares them."""
+    """The batch with the fields that Spark expects and compares."""
     for column, field in zip(batch.columns, schema, strict=True):
         if _has_forbidden_null(column, field):
             raise ValueUnreadable(
-                f"Column {field.name!r} has no value in a row that is read, or inside it",
-                why=f"the schema says `not null` of it, or of what is in it: {spark_type(field)}",
-                todo="leave `not null` out of the schema, or filter such rows in the store",
+                f"Column {field.name!r} is null, or contains a null, in a row of the store",
+                why=f"the schema says `not null` for it or for a part of it: {spark_type(field)}",
+                todo="remove `not null` from the schema, or filter these rows in the store",
             )
     return pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
 
 def _has_forbidden_null(column: pa.Array, field: pa.Field) -> bool:
-    """Whether there is a null where the schema allows none; what lies in a null counts as none."""
+    """Whether a value is null where the schema forbids it; parts of a null do not count."""
     if not field.nullable and column.null_count:
         return True
     if not _forbids(field.type):
@@ -259,7 +259,7 @@ def _forbids(kind: pa.DataType) -> bool:
 
 
 def _fields(kind: pa.DataType) -> list[pa.Field]:
-    """The fields of what is inside a type; keys of a map are never null."""
+    """The fields inside a type, without the keys of a map, which are never null."""
     if types.is_struct(kind):
         return [*kind]
     if types.is_map(kind):
@@ -268,7 +268,7 @@ def _fields(kind: pa.DataType) -> list[pa.Field]:
 
 
 def _inside(column: pa.Array) -> list[pa.Array]:
-    """What is inside values, of which none is null."""
+    """The parts of values, none of which is null."""
     if types.is_struct(column.type):
         return [*column.flatten()]
     if types.is_list(column.type):
@@ -278,11 +278,11 @@ def _inside(column: pa.Array) -> list[pa.Array]:
 
 
 def _require_same_columns(options: Options, schema: pa.Schema) -> None:
-    """Refuse a schema beside another choice of columns."""
+    """Reject a schema that contradicts option ``columns``."""
     wanted = options["columns"]
     if wanted and [one.lower() for one in wanted] != [one.lower() for one in schema.names]:
         raise OptionError(
             "Option columns and .schema(...) name different columns",
-            why="each says what is read",
-            todo="leave option columns out",
+            why="both define the columns of the read",
+            todo="omit option columns",
         )

@@ -1,7 +1,7 @@
-"""What a task sees of its query and of the session, and the driver's side of a sink does not.
+"""Properties of the query and the session that tasks see, and the driver's side of a sink does not.
 
-Spark hands the ids of query, run and epoch, and every setting of the session that was set, to
-tasks as local properties; a task's message carries to the driver what is needed there.
+Spark passes the ids of query, run and epoch, and every explicit setting of the session, to tasks as
+local properties. A task's message returns to the driver what it needs.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ SETTINGS = (
     "spark.sql.shuffle.orderIndependentChecksum.enabled",
     "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch",
 )
-# A default can't be looked up where the sink runs: tasks see what was set, and jars hold no values.
+# The sink cannot look up a default: tasks see only explicit settings, and jars hold no values.
 ON_SINCE = (4, 2)
-"""The first release that has both on by default."""
+"""The first release that enables both by default."""
 
 CHECKSUM = "org/apache/spark/shuffle/checksum/RowBasedChecksum.class"
 NONE_HERE = "a Spark that compares no checksums of shuffles"
 
 PUSH, MANAGER = "spark.shuffle.push.enabled", "spark.shuffle.manager"
 OWN = ("sort", "tungsten-sort", "org.apache.spark.shuffle.sort.SortShuffleManager")
-"""Spark's manager, by its names: https://spark.apache.org/docs/latest/configuration.html"""
+"""The names of Spark's own manager: https://spark.apache.org/docs/latest/configuration.html"""
 
 log = logging.getLogger("sparkonce")
 
 
 def may_mix(setting: Callable[[str], str | None], release: str) -> str:
-    """The setting by which Spark may mix two computations of an epoch; empty if it can't.
+    """The setting with which Spark may mix two computations of an epoch; empty if it cannot.
 
     A query that draws at random before a shuffle (a UDF, ``uuid()``) computes other rows each time.
-    Where an executor is lost, Spark computes its part of the shuffle anew, and joins it to what
-    tasks have read of the first computation: rows are lost and doubled, and no sink can see it.
-    Since 4.1 Spark can compare checksums, and give such an epoch up, so that it is replayed as a
-    whole: https://issues.apache.org/jira/browse/SPARK-53575
+    After the loss of an executor, Spark computes its part of the shuffle again. It joins that part
+    with rows that tasks have read of the first computation: rows are lost and duplicated, and no
+    sink can see it. Since 4.1 Spark can compare checksums, and fail the epoch, so that the query
+    replays all of it: https://issues.apache.org/jira/browse/SPARK-53575
 
-    The checksums are those of Spark's own shuffle. None are compared where blocks are merged
-    (push-based shuffle), where a plugin exchanges rows by operators of its own (RAPIDS), or where
-    another manager writes them (a remote shuffle such as Celeborn or Uniffle, and Gluten).
+    Only Spark's own shuffle has these checksums. Spark compares none if it merges blocks
+    (push-based shuffle), or if a plugin exchanges rows with its own operators (RAPIDS). Nor does it
+    if another manager writes them (a remote shuffle such as Celeborn or Uniffle, and Gluten).
 
-    `setting` gives the value of a setting that was set, else None; then the default of the release
-    holds.
+    `setting` returns the value of an explicit setting, else None; then the default of the release
+    applies.
     """
     numbers = re.match(r"(\d+)\.(\d+)", release)
     default = numbers is None or (int(numbers[1]), int(numbers[2])) >= ON_SINCE
@@ -69,7 +69,7 @@ def may_mix(setting: Callable[[str], str | None], release: str) -> str:
 
 
 def lacks_checksums() -> str:
-    """`NONE_HERE` if this Spark has no such checksums, whatever is set; else empty."""
+    """`NONE_HERE` if this Spark has no such checksums, whatever the settings; else empty."""
     named, found = os.environ.get("SPARK_HOME"), find_spec("pyspark")
     home = Path(named or (found and found.origin and Path(found.origin).parent) or ".")
     return "" if compares(home / "jars") else NONE_HERE
@@ -77,9 +77,9 @@ def lacks_checksums() -> str:
 
 @lru_cache
 def compares(jars: Path) -> bool:
-    """Whether a Spark can compare checksums of rows, by the class in its jars that makes them.
+    """Whether a Spark can compare checksums of rows, by the class in its jars.
 
-    If no core of Spark can be read in that folder, the settings are believed.
+    If that folder has no readable core of Spark, the answer is yes, and the settings decide.
     """
     cores = list(jars.glob("spark-core_*.jar"))
     try:
@@ -90,16 +90,16 @@ def compares(jars: Path) -> bool:
 
 @lru_cache(maxsize=64)
 def warn_of_mixing(run_id: str, sink: str, setting: str) -> None:
-    """Say, once a run, what can't be guarded."""
+    """Warn, once a run, of the missing guard."""
     log.warning(
         error_text(
             f"Sink {sink!r}, run {run_id}: Spark may mix two computations of an epoch, with"
             f" {setting}",
-            why="where an executor is lost, and the query draws at random before a shuffle, rows"
-            " are lost or doubled before they reach the sink",
-            todo=f"set {' and '.join(SETTINGS)} to true (since Spark 4.2 they are, unless changed;"
-            " before 4.1 there are none, so use a newer Spark), and let Spark's own shuffle"
-            f" exchange the rows ({PUSH}=false, {MANAGER}=sort); or let the query draw nothing",
+            why="if the query draws at random before a shuffle and an executor fails, rows are lost"
+            " or duplicated before they reach the sink",
+            todo=f"set {' and '.join(SETTINGS)} to true (the default since Spark 4.2; before 4.1"
+            " they do not exist, so use a newer Spark). Also let Spark's own shuffle exchange the"
+            f" rows ({PUSH}=false, {MANAGER}=sort). Or remove the random values from the query",
         )
     )
 
@@ -107,20 +107,20 @@ def warn_of_mixing(run_id: str, sink: str, setting: str) -> None:
 EPOCH, QUERY, RUN = "streaming.sql.batchId", "sql.streaming.queryId", "spark.jobGroup.id"
 APPLICATION, STARTED, TAGS = "spark.app.id", "spark.app.startTime", "spark.job.tags"
 EXECUTION = "spark.sql.execution.root.id"
-"""The outermost one: of the micro-batch, for whatever ``foreachBatch`` writes in it."""
+"""The outermost execution: that of the micro-batch, for all writes of its ``foreachBatch``."""
 SESSION_TAG, CONNECT_TAG = re.compile(r"spark-session-[0-9a-f-]{36}"), "SparkConnect_"
 CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
-"""Where checkpoints lie that no option places: there, in a folder that is named as the query is."""
+"""The default location of checkpoints: each is a folder there with the name of its query."""
 
 
 @dataclass(frozen=True)
 class SparkSettings:
-    """Settings of the session in which a query was started.
+    """Settings of the session that started a query.
 
     Attributes:
-        checkpoints: see `CHECKPOINTS`; None if it was not set.
+        checkpoints: see `CHECKPOINTS`; None if not set.
         may_mix: see `sparkonce.spark.session`.
-        storage: how the file system of the checkpoint is reached.
+        storage: how to reach the file system of the checkpoint.
     """
 
     checkpoints: str | None = None
@@ -133,15 +133,14 @@ class SparkSettings:
         return cls(setting(CHECKPOINTS), may_mix(setting, release))
 
     def reaching(self, location: str | None, setting: Callable[[str], str | None]) -> SparkSettings:
-        """The same, with what its driver needs to read a checkpoint at this place."""
+        """A copy with the settings that its driver needs to read a checkpoint at this location."""
         return replace(self, storage=Settings.seen_by(setting, location))
 
     def place(self, option: str | None, query_name: str | None) -> str | None:
-        """Where Spark keeps the checkpoint of a query; None if that can't be known.
+        """The location of a query's checkpoint; None if unknown.
 
-        A query without a name gets a folder of a random one, anew at each start.
-
-        ``queryName`` names a folder where no option places the checkpoint.
+        Without an option for the location, ``queryName`` names the folder. A query without a name
+        gets a folder with a random name at each start.
         """
         if option or not (self.checkpoints and query_name):
             return option
@@ -149,32 +148,34 @@ class SparkSettings:
 
 
 class _NoContext:
-    """That of an engine which gives none: Sail, which is not Spark, runs batches only."""
+    """The context of an engine without one: Sail, which is not Spark, runs batches only."""
 
     def partitionId(self) -> int:  # noqa: N802
-        """Always 0: it orders attempts and tells people where a row was, and names nothing."""
+        """Always 0: the id orders attempts and shows people where a row was, but names nothing."""
         return 0
 
     def getLocalProperty(self, _: str) -> None:  # noqa: N802
-        """Nothing is known of the session."""
+        """None: the session is unknown."""
 
 
 Context: TypeAlias = "TaskContext | _NoContext"
 
 
 def _application(context: Context) -> str:
-    """This start of the Spark application; empty if it can't be known.
+    """The id of this start of the Spark application; empty if unknown.
 
-    A driver that a cluster manager starts again keeps the id, and counts executions anew.
+    A driver that a cluster manager restarts keeps the application id, and restarts its count of
+    executions.
     """
     name = context.getLocalProperty(APPLICATION)
     return f"{name}/{context.getLocalProperty(STARTED) or ''}" if name else ""
 
 
 def _sessions(context: Context) -> str:
-    """The Spark session of a job, and with a nested one that around it; empty if not known.
+    """The Spark session of a job, and the session around a nested one; empty if unknown.
 
-    That of Spark Connect is no answer: its ``foreachBatch`` keeps it when a query starts again.
+    A session of Spark Connect does not count: its ``foreachBatch`` keeps it after a restart of the
+    query.
     """
     tags = (context.getLocalProperty(TAGS) or "").split(",")
     if any(tag.startswith(CONNECT_TAG) for tag in tags):
@@ -183,27 +184,27 @@ def _sessions(context: Context) -> str:
 
 
 def batch_session(context: Context) -> str:
-    """The session of a batch outside a stream. A job that is run again has another one.
+    """The session of a batch outside a stream. A second run of a job has another one.
 
-    Empty if it can't be known: then a second write can't be told from a job that is run again.
+    Empty if unknown: then nothing distinguishes a second write from a second run of the job.
     """
     known = _application(context), _sessions(context)
     return "/".join(known) if all(known) else ""
 
 
 def batch_execution(context: Context) -> str:
-    """The execution of the micro-batch in whose ``foreachBatch`` a batch is written.
+    """The execution of the micro-batch whose ``foreachBatch`` writes a batch.
 
-    The run of the stream stands in Spark's job group, which is the user's to set.
+    Not the run of the stream: Spark keeps that in the job group, which the user may set.
     """
     known = _application(context), context.getLocalProperty(EXECUTION)
     if not all(known):
         raise UnsupportedQuery(
-            "Spark does not tell which execution of its micro-batch writes this batch",
-            why="without it a second write into one target can't be told from a replay of the"
-            f" first, whose rows must not count twice; property {EXECUTION} has it",
+            "Spark does not report which execution of its micro-batch writes this batch",
+            why="without it a second write into one target looks like a replay of the first,"
+            f" whose rows must not count twice; property {EXECUTION} has it",
             todo="write from the thread that Spark calls, or from a pyspark.InheritableThread,"
-            " and leave that property as it is",
+            " and do not change that property",
         )
     return "/".join(map(str, known))
 
@@ -219,13 +220,13 @@ def epoch_context() -> Context:
     """The context of a task of a streaming query.
 
     Raises:
-        UnsupportedQuery: this is none.
+        UnsupportedQuery: the task belongs to no streaming query.
     """
     context = task_context()
     if None in map(context.getLocalProperty, (EPOCH, QUERY)):
         raise UnsupportedQuery(
             "This task belongs to no epoch of a streaming query",
-            why="without an epoch no replay can be told from new rows",
+            why="without an epoch nothing distinguishes a replay from new rows",
             todo="use writeStream with trigger(processingTime=...) or trigger(availableNow=True)",
         )
     return context

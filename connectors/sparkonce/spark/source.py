@@ -1,4 +1,4 @@
-"""The data source behind every format: what Spark asks it for, and what it refuses."""
+"""The data source behind every format: Spark's calls, and the queries that it rejects."""
 
 from __future__ import annotations
 
@@ -26,42 +26,42 @@ class SinkSource(DataSource):
     """The base of every connector's ``DefaultSource``."""
 
     connector: ClassVar[str]
-    """``module:Class`` of the connector, imported when a query first uses it."""
+    """``module:Class`` of the connector; a query imports it at its first use."""
 
     @classmethod
     def name(cls) -> str:
-        """The name of the format: that of the package in which Spark finds the class."""
+        """The name of the format: the name of the package in which Spark finds the class."""
         return cls.__module__.partition(".")[0].removeprefix("pyspark_")
 
     @errors_first()
     def streamWriter(  # noqa: N802 (Spark's name)
         self, schema: StructType, overwrite: bool
     ) -> StreamWriter:
-        """See pyspark. Checks options, schema and server before any row is read.
+        """See pyspark. Checks options, schema and server before Spark reads any row.
 
         Raises:
             UnsupportedQuery: complete output mode.
-            SparkonceError: whatever else can be known now.
+            SparkonceError: any other error that is known by now.
         """
         require_arrow()
         if overwrite:
             raise UnsupportedQuery(
                 "Output mode complete can't be written",
-                why="it replaces the whole target at every epoch, which this sink does not do",
+                why="it replaces the whole target in every epoch, which this sink does not support",
                 todo="use outputMode('append'), for an aggregate with a watermark",
             )
-        # Not at the top: Spark imports this module to look formats up, with or without PyArrow.
+        # Not at the top: Spark imports this module to look up formats, with or without PyArrow.
         from sparkonce.spark.types import arrow_schema
         from sparkonce.spark.writer import StreamWriter
 
         return StreamWriter(self.connector, dict(self.options), arrow_schema(schema))
 
     def _require_usable(self) -> None:
-        """Refuse a Python without Arrow, and a table of Spark's catalog.
+        """Reject a Python without Arrow, and a table of Spark's catalog.
 
-        Its options reach no Python data source. `schema` finds the table's properties among them,
-        where Spark is about to make it. A read or a write of a table that is there has none at all,
-        and Spark does not say what it is for.
+        The options of a table reach no Python data source. While Spark creates the table, `schema`
+        finds the properties of the table among the options. A read or a write of an existing table
+        has no options at all, and Spark does not say which of the two it is.
         """
         require_arrow()
         if self.options and "provider" not in self.options:
@@ -73,15 +73,15 @@ class SinkSource(DataSource):
         of_catalog = "A table of Spark's catalog can't be of this format"
         raise UnsupportedQuery(
             of_catalog if self.options else "No option is given",
-            why="they say where the store is; and the options of a table of the catalog (CREATE"
+            why="options say where the store is, and those of a table of the catalog (CREATE"
             " TABLE ... USING, saveAsTable) reach no Python data source",
-            todo="name them at spark.read or df.write and end it by load() or save(), or make a"
+            todo="set them on spark.read or df.write and finish with load() or save(), or create a"
             " view: CREATE TEMPORARY VIEW name USING format OPTIONS (...)",
         )
 
     @errors_first()
     def schema(self) -> StructType:
-        """See pyspark. Spark asks for it to read, where a user gives none, and not what for."""
+        """See pyspark. Spark calls it for a read without a schema, and does not name its kind."""
         self._require_usable()
         from sparkonce.spark import feed_reader, reader
 
@@ -98,14 +98,14 @@ class SinkSource(DataSource):
         return reader(self.connector, dict(self.options), schema)
 
     def streamReader(self, schema: StructType) -> FeedReader:  # noqa: N802 (Spark's name)
-        """See pyspark. What is wrong is told later: Spark shows no error of this call."""
+        """See pyspark. Errors are raised later: Spark shows none of this call."""
         from sparkonce.spark.feed_reader import reader
 
         return reader(self.connector, dict(self.options), schema)
 
     @errors_first()
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
-        """See pyspark. Checks options, schema and server before any row is read."""
+        """See pyspark. Checks options, schema and server before Spark reads any row."""
         self._require_usable()
         from sparkonce.spark.types import arrow_schema
         from sparkonce.spark.writer import BatchWriter
@@ -118,28 +118,28 @@ log = logging.getLogger("sparkonce")
 
 
 def register(spark: SparkSession) -> list[str]:
-    """Make the formats of all installed connectors known to a session.
+    """Register the formats of all installed connectors in a session.
 
-    Spark does that by itself, from the ``pyspark_*`` modules that its Python finds. It does not
-    where that lookup fails for another package's error, or is switched off, or where the packages
-    came with ``--py-files`` or ``addArtifact``, which it does not search.
+    Spark finds them itself in the ``pyspark_*`` modules of its Python. Register them where that
+    lookup fails because of another package, or is switched off. Register them also where the
+    packages arrive through ``--py-files`` or ``addArtifact``, which Spark does not search.
 
     Args:
-        spark: classic, or through Connect; there it is of use for this session alone.
+        spark: classic, or through Connect, where the formats belong to this session alone.
 
     Returns:
         The names, for example ``redis`` and ``sparkonce_redis``.
 
     Raises:
-        UnsupportedQuery: the session is of a Spark without Python data sources, or this package was
-            imported from a wheel, which no worker of a data source does.
+        UnsupportedQuery: this Spark has no Python data sources, or Python imported this package
+            from a wheel, which no worker of a data source can do.
     """
     _require_no_wheel(Path(__file__))
     registry = getattr(spark, "dataSource", None)
     if registry is None:
         raise UnsupportedQuery(
             f"Spark {spark.version} has no Python data sources",
-            why="they came with Spark 4.0",
+            why="Spark has them since 4.0",
             todo="use Spark 4.0 or newer, with the PySpark of the same release",
         )
     sources = list(installed())
@@ -151,22 +151,22 @@ def register(spark: SparkSession) -> list[str]:
 def _require_no_wheel(here: Path) -> None:
     if wheel := next((place.name for place in here.parents if place.suffix == ".whl"), None):
         raise UnsupportedQuery(
-            f"sparkonce was imported from {wheel}, without being installed",
-            why="Spark gives a wheel among --py-files to the driver's program, and to no worker",
-            todo="pip install it on all nodes; or give the same file under a name with .zip",
+            f"Python imported sparkonce from {wheel}, which is not installed",
+            why="Spark passes a wheel among --py-files to the driver's program, and to no worker",
+            todo="pip install it on all nodes; or pass the same file under a name with .zip",
         )
 
 
 def _imported(name: str) -> ModuleType | None:
     try:
         return importlib.import_module(name)
-    except Exception as error:  # another package's, for which Spark finds no format at all
-        log.warning("Package %s can't be imported, and is left out: %s", name, error)
+    except Exception as error:  # of another package; with it Spark finds no format at all
+        log.warning("Skipping package %s, which can't be imported: %s", name, error)
         return None
 
 
 def installed() -> Iterator[type[SinkSource]]:
-    """The data sources of all connectors on Python's path, found as Spark finds them."""
+    """The data sources of all connectors on Python's path, by the lookup that Spark uses."""
     for module in pkgutil.iter_modules():
         if module.name.startswith("pyspark_"):
             source = getattr(_imported(module.name), "DefaultSource", None)

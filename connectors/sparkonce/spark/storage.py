@@ -1,7 +1,7 @@
-"""Files of a checkpoint that lies in another file system, read by Python on the driver.
+"""Reads files of a checkpoint in a remote file system from Python on the driver.
 
-PyArrow reads S3, Google Cloud Storage, Azure and, where libhdfs is, HDFS; fsspec reads all else
-for which a user has installed its package.
+PyArrow reads S3, Google Cloud Storage, Azure and, with libhdfs, HDFS. fsspec reads all other file
+systems for which the user has installed the package.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from sparkonce.errors import OptionError
 from sparkonce.option_values import is_object
 
 SAME = {"s3a": "s3", "s3n": "s3", "abfs": "abfss"}
-"""Schemes by which Hadoop reaches the same places."""
+"""Schemes that name the same locations in Hadoop."""
 
 MOUNT = "/dbfs"
-"""Where Databricks shows the places of `dbfs:` as local ones."""
+"""The local path under which Databricks mounts `dbfs:`."""
 
 VOLUMES = "/Volumes/"
-"""Places of Databricks that have this local path also with ``dbfs:`` before them."""
+"""Locations of Databricks that keep this local path also with the prefix ``dbfs:``."""
 
 
 def split_location(location: str) -> tuple[str, str, str]:
-    """The scheme, the authority and the path of a place; a plain path has neither of the first."""
+    """The scheme, authority and path of a location; a plain path has only the last."""
     match = re.fullmatch(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(.*)", location, re.DOTALL)
     if match is None:
         return "", "", location
@@ -43,15 +43,15 @@ def split_location(location: str) -> tuple[str, str, str]:
 
 
 def canonical_location(location: str) -> str:
-    """The one spelling of a place of another file system; that of a local path as it is.
+    """The canonical spelling of a remote location; a local path is returned unchanged.
 
-    As Hadoop reads it: doubled slashes, dots and a slash at the end say nothing.
+    As in Hadoop, double slashes, dots and a trailing slash have no meaning.
     """
     scheme, authority, path = split_location(location)
     if not scheme:
         mounted = location.startswith(f"{MOUNT}/")
         return canonical_location(f"dbfs:{location[len(MOUNT) :]}") if mounted else location
-    authority = re.sub(":[^@]*@", "@", authority)  # a password says nothing of the place
+    authority = re.sub(":[^@]*@", "@", authority)  # a password is no part of the location
     named = SAME.get(scheme, scheme)
     slashes = f"//{authority}" if authority or (path.startswith("/") and named != "dbfs") else ""
     plain = posixpath.normpath(re.sub("/+", "/", path)) if path else ""
@@ -61,51 +61,51 @@ def canonical_location(location: str) -> str:
 
 
 FLOW = re.compile(r"(.+/_checkpoints(?:/[^/]+){2,})/\d+")
-"""A sink's name may have dots, each of which makes a folder."""
+"""The name of a sink may have dots; each of them creates a folder."""
 
 
 def without_refresh(location: str | None) -> str | None:
-    """The place that all checkpoints of a flow share; that of any other query as it is.
+    """The location that all checkpoints of a flow share; any other location unchanged.
 
-    A refresh that reads all rows again is so known as a checkpoint that another one replaces.
+    So a full refresh counts as a replaced checkpoint.
     """
     flow = FLOW.fullmatch(location or "")
     return flow[1] if flow else location
 
 
 LIMIT = 30.0
-"""Seconds."""
+"""Seconds in which a file system must reply."""
 
 
 def _in_time(fetch: Callable[[], bytes | None]) -> bytes | None:
-    """What a file system gives; TimeoutError if a commit can not wait so long."""
+    """The reply of a file system; TimeoutError if it takes longer than a commit can wait."""
     answer: Future[bytes | None] = Future()
 
     def run() -> None:
         try:
             answer.set_result(fetch())
-        except BaseException as error:  # else it would be waited for until LIMIT, and not told
+        except BaseException as error:  # else the caller would wait until LIMIT, and lose it
             answer.set_exception(error)
 
-    # No pool: Python waits for a pool's threads as it ends, and nobody can end this one.
+    # No pool: at its exit Python waits for a pool's threads, and nobody can stop this one.
     Thread(target=run, daemon=True).start()
     try:
         return answer.result(LIMIT)
     except FutureTimeoutError:
-        # From Python 3.11 on a TimeoutError of the file system itself is of this class, too.
+        # Since Python 3.11 a TimeoutError of the file system itself has this class, too.
         if answer.done():
             return answer.result()
-        raise TimeoutError(f"no answer within {LIMIT:g} s") from None
+        raise TimeoutError(f"no reply within {LIMIT:g} s") from None
 
 
 LONGEST = 400
-"""Characters of a file system's error; PyArrow's for a JVM that it can't find has 20,000."""
+"""Most characters of a file system's error; PyArrow's error for a missing JVM has 20,000."""
 
 Read = Callable[[str], bytes]
-"""Gives what the file of a path holds; raises FileNotFoundError where there is none."""
+"""Returns the content of a file; raises FileNotFoundError if it does not exist."""
 
 CONNECT, ANSWER, TRIES = 2, 5, 3
-"""Seconds to wait for a connection and for an answer, and how often, where no setting says else."""
+"""Default seconds to wait for a connection and for a reply, and the default number of tries."""
 
 AS_ARGUMENTS = {
     "access.key": "access_key",
@@ -117,14 +117,14 @@ S3A = (
     *AS_ARGUMENTS,
     *("endpoint", "path.style.access", "connection.ssl.enabled", "aws.credentials.provider"),
 )
-"""Of Hadoop's settings ``fs.s3a.*`` those that say how a bucket is reached; some are arguments of
-PyArrow's file system by another name."""
+"""Those of Hadoop's settings ``fs.s3a.*`` that say how to reach a bucket. Some are arguments of
+PyArrow's file system under another name."""
 
 LOGIN = {"access_key", "secret_key", "session_token", "anonymous", "role_arn"}
-"""What PyArrow calls who asks; parts of two logins are none."""
+"""PyArrow's arguments for credentials; parts of two credentials do not combine."""
 
 HADOOP = "spark.hadoop.fs.s3a."
-"""How their names begin in the session; tasks see none that begins otherwise than by ``spark``."""
+"""The prefix of their names in the session; tasks see only names that begin with ``spark``."""
 
 PLAIN = {
     *("region", "endpoint_override", "scheme", "host", "port", "protocol"),
@@ -135,16 +135,16 @@ PLAIN = {
 
 
 QUERY = re.compile(r"\?[^\s'\"]+")
-"""What stands behind a URL: a signature may, with its parts in another order than was given."""
+"""The query of a URL; it may hold a signature, in another order of parts than the user gave."""
 
 
 class Unreadable(Exception):
-    """A place can't be read from here, whether anything is there or not; its text says why."""
+    """The driver cannot read a location, and does not know whether it exists; the text says why."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to reach the file system of a checkpoint. Keys are among them: its text shows nothing.
+    """How to reach the file system of a checkpoint. The repr hides all, as some are keys.
 
     Attributes:
         s3a: Hadoop's settings of the bucket, by their names in `S3A`.
@@ -156,9 +156,9 @@ class Settings:
 
     @classmethod
     def seen_by(cls, setting: Callable[[str], str | None], location: str | None) -> Settings:
-        """Those of the session, for a checkpoint at this place."""
+        """The settings of the session, for a checkpoint at this location."""
         scheme, bucket, _ = split_location(canonical_location(location or ""))
-        # Keys go from a task to the driver only where they are needed.
+        # A task sends keys to the driver only where the driver needs them.
         if scheme != "s3":
             return cls()
         starts = [f"{HADOOP}bucket.{bucket}.", HADOOP]
@@ -167,19 +167,19 @@ class Settings:
         return cls(frozenset((name, value) for name, value in found.items() if value))
 
     def hiding(self, text: str) -> str:
-        """The text without any value that is among the settings and may be a key."""
+        """The text without any value of the settings that may be a key."""
         secret = [value for name, value in self.s3a if name.endswith((".key", ".token"))]
         secret += _values(json.loads(self.given or "{}"))
         forms = ((value, quote(value, ""), quote_plus(value)) for value in secret)
         spelled = {spelling for each in forms for spelling in each}
-        # The longest first: one that is a part of another would leave the rest of that.
+        # The longest first: replacing a part of a longer one would leave the rest of that.
         for value in sorted(spelled, key=len, reverse=True):
             text = text.replace(value, "***") if len(value) > 3 else text
         return QUERY.sub("?***", text)
 
 
 def _values(held: Any) -> list[str]:
-    """The values of options, and of those within them, that an error may not show."""
+    """The values of options, also nested ones, that an error must not show."""
     if isinstance(held, Mapping):
         held = [value for name, value in held.items() if name not in PLAIN]
     if isinstance(held, list):
@@ -188,20 +188,20 @@ def _values(held: Any) -> list[str]:
 
 
 def storage_options(text: str | None) -> str:
-    """The JSON of ``checkpointStorageOptions``, which may lie in a file.
+    """The JSON of ``checkpointStorageOptions``, given directly or in a file.
 
     Raises:
-        OptionError: the file can't be read, or holds something else.
+        OptionError: the file can't be read, or holds no JSON object.
     """
     if not text or text.lstrip().startswith("{"):
         return text or ""
     try:
         held, why = Path(text).read_text(encoding="utf-8"), "the file holds no JSON object"
     except (OSError, UnicodeDecodeError) as error:
-        held, why = "", getattr(error, "strerror", None) or "the file is no text in UTF-8"
+        held, why = "", getattr(error, "strerror", None) or "the file is not UTF-8 text"
     if is_object(held):
         return held
-    raise OptionError(  # without what was given, which may be keys in another form
+    raise OptionError(  # without the given text, which may be keys in another form
         "The file that option checkpointStorageOptions names can't be read",
         why=why,
         todo="put a JSON object into that file, on the driver, readable by Spark's user",
@@ -209,15 +209,15 @@ def storage_options(text: str | None) -> str:
 
 
 def read(location: str, name: str, settings: Settings) -> bytes | None:
-    """What a file of a checkpoint holds; None if it is not there.
+    """The content of a file of a checkpoint; None if it does not exist.
 
     Raises:
-        Unreadable: nobody can tell.
+        Unreadable: the file system does not say.
     """
     scheme, authority, path = split_location(canonical_location(location))
 
     def fetched() -> bytes | None:
-        fetch = _reader(scheme, authority, settings)  # it may miss a file of its own, of keys
+        fetch = _reader(scheme, authority, settings)  # may itself lack a file, one with keys
         try:
             return fetch(f"{path}/{name}")
         except FileNotFoundError:
@@ -225,7 +225,7 @@ def read(location: str, name: str, settings: Settings) -> bytes | None:
 
     try:
         return _in_time(fetched)
-    except Exception as error:  # whatever a file system raises, the file was not read
+    except Exception as error:  # after any error of a file system the file is unread
         first = (str(error).splitlines() or [""])[0]
         said = settings.hiding(f"{type(error).__name__}: {first}")
         raise Unreadable(shorten(said, LONGEST, placeholder="...")) from None
@@ -233,13 +233,13 @@ def read(location: str, name: str, settings: Settings) -> bytes | None:
 
 @lru_cache(maxsize=16)
 def _reader(scheme: str, authority: str, settings: Settings) -> Read:
-    """A reader of one file system, with its connections; a process keeps it for later epochs."""
+    """A reader of one file system and its connections; a process keeps it for later epochs."""
     more = json.loads(settings.given) if settings.given else {}
     protocol = more.pop("protocol", None)
     if protocol is None and scheme in ARROWS:
         try:
             return ARROWS[scheme](authority, dict(settings.s3a), more)
-        except ImportError:  # this PyArrow was built without it
+        except ImportError:  # this build of PyArrow lacks it
             protocol = scheme
     return _fsspec(protocol or scheme, authority, more)
 
@@ -260,9 +260,9 @@ def _s3(bucket: str, s3a: Mapping[str, str], more: Mapping[str, Any]) -> Read:
 
 
 def s3_arguments(s3a: Mapping[str, str], more: Mapping[str, Any]) -> dict[str, Any]:
-    """What PyArrow's S3FileSystem is given.
+    """The arguments of PyArrow's S3FileSystem.
 
-    `more` comes before Hadoop's settings; a login as a whole.
+    `more` takes precedence over Hadoop's settings; credentials are replaced as a whole.
     """
     made = _hadoops(s3a)
     if LOGIN & set(more):
@@ -272,7 +272,7 @@ def s3_arguments(s3a: Mapping[str, str], more: Mapping[str, Any]) -> dict[str, A
 
 def _hadoops(s3a: Mapping[str, str]) -> dict[str, Any]:
     made: dict[str, Any] = {AS_ARGUMENTS[one]: s3a[one] for one in AS_ARGUMENTS if one in s3a}
-    # Hadoop asks its providers in turn: an anonymous one behind others counts where no key is.
+    # Hadoop asks its providers in turn: an anonymous one after others counts only without a key.
     first, _, others = s3a.get("aws.credentials.provider", "").partition(",")
     if "Anonymous" in first or ("Anonymous" in others and "access.key" not in s3a):
         made = {"anonymous": True, **({"region": made["region"]} if "region" in made else {})}
@@ -285,7 +285,7 @@ def _hadoops(s3a: Mapping[str, str]) -> dict[str, Any]:
     elif host:
         made["endpoint_override"] = host.rstrip("/")
         if s3a.get("path.style.access", "").lower() == "false":
-            made["force_virtual_addressing"] = True  # PyArrow 15 does not know the word
+            made["force_virtual_addressing"] = True  # unknown to PyArrow 15
     return made
 
 
@@ -299,7 +299,7 @@ def _gcs(bucket: str, _: Mapping[str, str], more: Mapping[str, Any]) -> Read:
 
 
 def _azure(authority: str, _: Mapping[str, str], more: Mapping[str, Any]) -> Read:
-    """With a key: where PyArrow (seen with 26) can't get a token, it ends the whole process."""
+    """Only with a key: PyArrow (seen with 26) ends the whole process if it cannot get a token."""
     if not {"account_key", "sas_token"} & set(more):
         return _fsspec("abfss", authority, more)
     from pyarrow.fs import AzureFileSystem
@@ -337,7 +337,7 @@ def _fsspec(protocol: str, authority: str, more: Mapping[str, Any]) -> Read:
     files = fsspec.filesystem(protocol, **more)
 
     def read(path: str) -> bytes:
-        files.invalidate_cache()  # some keep a folder's listing, and would miss what is new there
+        files.invalidate_cache()  # some cache the listing of a folder, and would miss new files
         return bytes(files.cat_file(f"{protocol}://{authority}{path}"))
 
     return read

@@ -1,7 +1,7 @@
 """Writers of streams and of batches: what Spark calls on the driver and in every task.
 
-Spark makes a writer anew for every epoch on the driver, pickles it into every task, and makes
-another one for ``commit`` and ``abort``; so a writer holds no state but its options.
+Spark creates a writer on the driver for each epoch, and pickles it into every task. It creates
+another one for ``commit`` and ``abort``, so a writer holds no state but its options.
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Message(WriterCommitMessage):
-    """A receipt on its way from a task to the driver, with the session that only tasks see."""
+    """A receipt from a task to the driver, with the settings that only tasks see."""
 
     receipt: Receipt
     session: SparkSettings = field(default_factory=SparkSettings)
 
 
 class SinkWriter(Shipped):
-    """What writers of streams and of batches have in common.
+    """The common base of writers of streams and of batches.
 
     Attributes:
-        overwrite: whether rows take the place of all that is in the target.
-        plan: for the target as it was when Spark made this writer.
+        overwrite: whether the rows replace all rows of the target.
+        plan: for the target as of the moment when Spark created this writer.
     """
 
     overwrite = False
@@ -74,26 +74,26 @@ class SinkWriter(Shipped):
         self._require_fit()
 
     def _require_fit(self) -> None:
-        """Refuse what can be known before any row is read."""
+        """Reject all errors that are known before Spark reads a row."""
         self.plan = self._sink().check().plan
 
     def _sink(self) -> Sink:
-        """The sink that it writes to; a process keeps its connection."""
+        """The sink of this writer; a process keeps its connection."""
         from sparkonce.sink import open_sink
 
         errors.set_up_logging()
         sink = open_sink(self.connector, self.options, self.schema, overwrite=self.overwrite)
-        # As the target was when Spark made this writer, so that a commit sees if it was altered.
+        # The plan as of the creation of this writer, so that a commit notices an altered target.
         return sink if self.plan is None else replace(sink, plan=self.plan)
 
     def _stage(
         self, origin: Origin, context: Context, batches: Iterator[pa.RecordBatch]
     ) -> Message:
-        """Stage the rows of one task, and take along what only tasks see of the session."""
+        """Stage the rows of one task, and add the settings that only tasks see."""
         from sparkonce.values import spark_types
 
         sink = self._sink()
-        # Without a name a batch has none that another one could come to share.
+        # A batch without a name has no sink id that another batch could share.
         own = None if origin.follows is Follows.ONCE else sink.options["sinkId"]
         task = Task(
             origin.query_id,
@@ -101,7 +101,7 @@ class SinkWriter(Shipped):
             origin.epoch,
             sink=sink_name(own or origin.query_id, sink.plan.target),
             partition=context.partitionId(),
-            # Spark's attempt numbers come back after a stage retry; a twin has the same partition.
+            # Spark reuses attempt numbers after a stage retry; a twin has the same partition.
             attempt=attempt_of(origin.run_id, new_token()),
             follows=origin.follows,
             named=origin.named,
@@ -113,13 +113,13 @@ class SinkWriter(Shipped):
 
 
 def _receipts_in(messages: Sequence[WriterCommitMessage | None]) -> Iterator[Receipt | None]:
-    """What tasks have staged; None for one that failed."""
+    """The receipts of the tasks; None for a task that failed."""
     for message in messages:
         yield message.receipt if isinstance(message, Message) else None
 
 
 def _staged_in(messages: Sequence[WriterCommitMessage | None]) -> list[Receipt]:
-    """What those tasks have staged that did not fail: all that an abort has to drop."""
+    """The receipts of the tasks that succeeded: all that an abort has to discard."""
     return [receipt for receipt in _receipts_in(messages) if receipt is not None]
 
 
@@ -130,7 +130,7 @@ def _session_of(messages: Sequence[WriterCommitMessage | None]) -> SparkSettings
 
 
 def _warn_if_mixed(driver: Driver, session: SparkSettings) -> None:
-    """Say, once a run, that Spark may mix two computations of an epoch; see `may_mix`."""
+    """Warn, once a run, that Spark may mix two computations of an epoch; see `may_mix`."""
     if mixing := lacks_checksums() or session.may_mix:
         warn_of_mixing(driver.run_id, driver.name, mixing)
 
@@ -144,10 +144,10 @@ class StreamWriter(SinkWriter, StreamArrowWriter):
             raise OptionError(
                 "Options txnAppId and txnVersion can't be set for a stream",
                 why="Spark numbers its epochs itself",
-                todo="leave both out, or use df.write",
+                todo="omit both, or use df.write",
             )
         super()._require_fit()
-        # Read for its errors: a file that is not there is refused before a row is staged.
+        # For its errors: a missing file is rejected before a task stages a row.
         storage.storage_options(sink.options["checkpointStorageOptions"])
         if not sink.may_be_unreadable:
             require_seen(
@@ -166,7 +166,7 @@ class StreamWriter(SinkWriter, StreamArrowWriter):
 
     @errors_first()
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Let one epoch take effect, once."""
+        """Commit one epoch, so that it takes effect once."""
         receipts = require_messages(_receipts_in(messages))
         sink, session = self._sink(), _session_of(messages)
         given = storage.storage_options(sink.options["checkpointStorageOptions"])
@@ -182,11 +182,11 @@ class StreamWriter(SinkWriter, StreamArrowWriter):
 
     @errors_first()
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Drop what the tasks of one epoch staged, unless it is decided."""
+        """Discard what the tasks of one epoch staged, unless the epoch is decided."""
         receipts = _staged_in(messages)
         if receipts:
             sink = self._sink()
-            # It is named and not read: Spark waits for an abort, and a dead server answers late.
+            # Named, but not read: Spark waits for an abort, and a dead server replies late.
             checkpoint = Checkpoint(self._place(sink, _session_of(messages)))
             sink.committer().abort(_stream_driver(sink, checkpoint, receipts, batchId), receipts)
 
@@ -215,16 +215,16 @@ def _query_and_run(
     if receipts:
         return receipts[0].task.query_id, receipts[0].task.run_id
     try:
-        query_id, trouble = checkpoint.query_id(), "no file metadata that names a query"
+        query_id, trouble = checkpoint.query_id(), "it has no file metadata that names a query"
     except Unreadable as error:
         query_id, trouble = None, str(error)
     if query_id is None:
         raise UnsupportedQuery(
             f"Epoch {epoch} has no task, and the driver can't read the checkpoint: {trouble}",
-            why="the query id, by which a replay is told from new rows, is in neither",
+            why="both lack the query id, which distinguishes a replay from new rows",
             todo="give the query at least one partition, for example with repartition(1)",
         )
-    return query_id, ""  # no file has the run; an empty one supersedes none
+    return query_id, ""  # no file has the run id; an empty one supersedes no run
 
 
 log = logging.getLogger("sparkonce")
@@ -238,7 +238,7 @@ class BatchWriter(SinkWriter, ArrowWriter):
     def __init__(
         self, connector: str, options: dict[str, str], schema: pa.Schema, *, overwrite: bool
     ) -> None:
-        # A name where nothing else names the batch. Spark pickles this writer into all tasks.
+        # The name of a batch without any other. Spark pickles this writer into all tasks.
         self.token, self.overwrite = new_token(), overwrite
         _require_no_checkpoint(options)
         super().__init__(connector, options, schema)
@@ -251,9 +251,9 @@ class BatchWriter(SinkWriter, ArrowWriter):
 
     @errors_first()
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Let the batch take effect, once."""
+        """Commit the batch, so that it takes effect once."""
         receipts = require_messages(_receipts_in(messages))
-        # Without a task nothing was staged, and nothing tells whose batch it is.
+        # Without a task nothing is staged, and nothing names the batch.
         if receipts:
             sink = self._sink()
             driver = _batch_driver(sink, receipts[0])
@@ -263,7 +263,7 @@ class BatchWriter(SinkWriter, ArrowWriter):
 
     @errors_first()
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Drop what the tasks of a batch staged, unless it is decided."""
+        """Discard what the tasks of a batch staged, unless the batch is decided."""
         receipts = _staged_in(messages)
         if receipts:
             sink = self._sink()
@@ -271,22 +271,22 @@ class BatchWriter(SinkWriter, ArrowWriter):
 
 
 def _require_no_checkpoint(options: Iterable[str]) -> None:
-    """Refuse what compares a stream with its checkpoint, which a batch does not know."""
+    """Reject options of a checkpoint, which a batch does not have."""
     given = {name.lower() for name in options}
     found = [name for name in OF_STREAMS if name.lower() in given]
     if found:
         raise OptionError(
             f"Option {', '.join(found)} can't be set for a batch",
-            why="a batch is told from its repetition by numbers alone, and reads no checkpoint",
-            todo="leave it out, or write by writeStream.format(...), which compares offsets",
+            why="sparkonce recognizes a repeated batch by its number, and reads no checkpoint",
+            todo="omit it, or use writeStream.format(...), which compares offsets",
         )
 
 
 def origin(sink: Sink, context: Context, token: str) -> Origin:
-    """Who writes a batch: an application by its version, a batch of a stream, or nobody known.
+    """The writer of a batch: an application with a version, a batch of a stream, or unknown.
 
-    The properties of the thread that writes, which a task has, tell of ``foreachBatch``. The token
-    names the batch where nothing else does.
+    A task has the local properties of the writing thread, which show a ``foreachBatch``. `token`
+    names a batch without any other name.
     """
     query, epoch = map(context.getLocalProperty, (QUERY, EPOCH))
     stream = query if query and epoch else ""
@@ -307,13 +307,13 @@ def _batch_driver(sink: Sink, receipt: Receipt) -> Driver:
 
 
 def _warn_of_repetition(sink: Sink, driver: Driver) -> None:
-    """Say that a batch without a name can't be told from its repetition."""
+    """Warn that nothing distinguishes a batch without a name from its repetition."""
     if driver.follows is Follows.ONCE and not sink.plan.repeatable:
         log.warning(
             error_text(
                 f"A batch of rows for {driver.target} has no name",
-                why="if it is written again, by a job that is run again or by a replay, its rows"
-                " are applied again",
+                why="if a second run of the job or a replay writes it again, its rows are applied"
+                " again",
                 todo="set options txnAppId and txnVersion; in foreachBatch write from the thread"
                 " that Spark calls, or from a pyspark.InheritableThread",
             )

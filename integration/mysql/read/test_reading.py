@@ -266,5 +266,5 @@ def test_spark_says_what_to_set_where_conditions_can_not_be_pushed(read: Read) -
 
 
 def test_a_schema_that_is_never_null_is_held_to_that(read: Read) -> None:
-    with pytest.raises(PySparkException, match="has no value in a row"):
+    with pytest.raises(PySparkException, match="is null, or contains a null, in a row"):
         read("odd int not null").write.format("noop").mode("append").save()
