@@ -247,7 +247,7 @@ def test_row_that_has_another_rows_unique_value_changes_nothing(
     query.run(0, [{"id": key.stored, "mail": 1, "n": 1}])
     before = table.stored()
     rows = [{"id": key.other, "mail": 1, "n": 5}, {"id": key.stored, "mail": 0, "n": 1}]
-    with pytest.raises(BadRow, match="another stored row's value in another unique key"):
+    with pytest.raises(BadRow, match="another stored row has its value in another unique key"):
         query.run(1, rows[:1])
     assert table.stored() == before
     query.restart(onBadRow="deadLetter", deadLetter=f"{table}_bad")
@@ -283,7 +283,7 @@ def test_another_rows_unique_value_is_told_from_what_a_trigger_signals(
         " IF NEW.mail = 9 THEN SIGNAL SQLSTATE '22007' SET MYSQL_ERRNO = 1292; END IF; END"
     )
     query.run(0, [{"id": 1, "mail": 1}])
-    with pytest.raises(BadRow, match="row with id=2: it has another stored row's value"):
+    with pytest.raises(BadRow, match="row with id=2: another stored row has its value"):
         query.run(1, [{"id": 2, "mail": 1}])
     query.restart()
     with pytest.raises(BadRow, match="row with id=2: 1292"):
@@ -295,7 +295,7 @@ def test_collision_is_explained_whatever_the_case_of_names(table: Table) -> None
     schema = pa.schema([("ID", pa.int64()), ("E", pa.int64())])
     query = table.make(schema, "id BIGINT PRIMARY KEY, e BIGINT UNIQUE", key="ID")
     query.run(0, [{"ID": 1, "E": 10}])
-    with pytest.raises(BadRow, match="another stored row's value in another unique key"):
+    with pytest.raises(BadRow, match="another stored row has its value in another unique key"):
         query.run(1, [{"ID": 2, "E": 10}])
     assert table.stored() == [(1, 10)]
 

@@ -189,7 +189,7 @@ def test_checks_that_the_server_leaves_out_by_default_are_made(private_mysql: Pr
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string())])
 ROOM = "--innodb-data-file-path=ibdata1:12M:autoextend:max:{}M"
 MOUNT = 'mkdir disk && mount -t tmpfs -o size=32m tmpfs disk && exec "$@"'
-FULL = "1114 The table '{}' is full.*the server has no room left.*free disk space"
+FULL = "1114 The table '{}' is full.*the server has no space left.*free disk space"
 
 
 def rows(number: int, text: Callable[[], str]) -> list[dict[str, object]]:

@@ -30,13 +30,13 @@ TABLES = {
     "no table": (None, {}, "There is no table .* createTable=true"),
     "no column": ("id BIGINT, nn BIGINT", {}, "'n' of the query is not in the table.*mean 'nn'"),
     "no value": ("id BIGINT, n BIGINT, w INT NOT NULL", {}, "column 'w' of type int.* gets no"),
-    "no key": ("id BIGINT, n BIGINT", {"key": "id"}, "is no unique key of the table"),
+    "no key": ("id BIGINT, n BIGINT", {"key": "id"}, "is not a unique key of the table"),
     "other key": ("id BIGINT, n BIGINT UNIQUE", {"key": "id"}, r"the table has n \(n\)"),
     "longer key": ("id BIGINT, n BIGINT, PRIMARY KEY (id, n)", {"key": "id"}, r"PRIMARY \(id, n\)"),
     "several keys": (
         "id BIGINT, n BIGINT, m INT UNIQUE, PRIMARY KEY (id, n), UNIQUE u (n)",
         {"key": "id"},
-        "is no unique key",
+        "is not a unique key",
     ),
     "several, and the named one may be null": (
         "id BIGINT UNIQUE, n BIGINT PRIMARY KEY",
@@ -58,7 +58,7 @@ def test_target_that_does_not_fit_is_refused(table: Table, case: str) -> None:
 def test_prefix_of_a_column_is_no_key(table: Table) -> None:
     table.create("id VARCHAR(20), n BIGINT, UNIQUE u (id(3))")
     schema = pa.schema([("id", pa.string()), ("n", pa.int64())])
-    with pytest.raises(OptionError, match="is no unique key"):
+    with pytest.raises(OptionError, match="is not a unique key"):
         table.query(schema, key="id").sink.check()
 
 

@@ -43,7 +43,7 @@ VALUES = [
     Refused(STR, "é" * 127 + "a\r\n", "TINYTEXT", "longer than the column"),
     Refused(STR, "ab ", "CHAR(3)", "keeps no spaces"),
     Refused(STR, "no json", "JSON", "JSON|CHECK"),
-    Refused(STR, "z", "ENUM('a')", "keep only a part"),
+    Refused(STR, "z", "ENUM('a')", "store only a part"),
     Refused(STR, "2", "ENUM('a','b')", "number of one"),
     Refused(STR, "0", "ENUM('a','b')", "number of one"),
     Refused(STR, " +2", "ENUM('a','b') CHARACTER SET utf16", "number of one"),
@@ -66,7 +66,7 @@ VALUES = [
     Refused(INT, -1, "BIT(64)", "no sign"),
     Refused(INT, -1, "BIT(63)", "longer than the column"),
     Refused(pa.decimal128(10, 2), Decimal("1000.00"), "DECIMAL(5,2)", "does not fit"),
-    Refused(pa.timestamp("us", "UTC"), -(2**55), "TIMESTAMP(6) NULL", "none of the column's type"),
+    Refused(pa.timestamp("us", "UTC"), -(2**55), "TIMESTAMP(6) NULL", "not valid for the column"),
     Refused(pa.binary(), b"123", "VARBINARY(2)", "longer than the column"),
 ]
 NAMES = [f"{case.value} in {case.column}" for case in VALUES]

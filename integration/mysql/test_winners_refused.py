@@ -66,8 +66,8 @@ def test_refused_row_is_named_by_its_key(tables: Table) -> None:
     strict.run(0, [row(50, 500)])
     for bad, said in (
         (row(31, None), "Column 'v' cannot be null"),
-        (row(31, 13), "a CHECK constraint refused it"),
-        (row(31, 500), "it has another stored row's value in another unique key"),
+        (row(31, 13), "a CHECK constraint rejected the row"),
+        (row(31, 500), "another stored row has its value in another unique key"),
     ):
         rows = [row(a) for a in range(40)]
         rows[31] = bad

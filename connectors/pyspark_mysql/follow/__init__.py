@@ -1,4 +1,4 @@
-"""How a table is followed: by sets of transactions, from the binary log or a state before it.
+"""Follows a table: reads sets of transactions from the binary log, after a snapshot of the table.
 
-Whatever asks a server raises `pymysql.MySQLError` where that does not answer.
+Functions that query a server raise `pymysql.MySQLError` if it does not reply.
 """

@@ -1,8 +1,8 @@
-"""Rows of the log as record batches: columns of the table, and what happened to the row.
+"""Logged rows as record batches: columns of the table, and columns that describe the change.
 
-Columns that no table has are `_op` (Debezium's words: c, u, d), `_gtid`, `_ts` and `_before`. A row
-whose primary key changes is deleted under the old one, and created under the new one. The key is
-the one that the table had when the row was logged.
+The latter are `_op` (as in Debezium: c, u, d), `_gtid`, `_ts` and `_before`. If an update changes
+the primary key, the batch has a delete of the old key and a create of the new one. The key is the
+one that the table had when the server logged the row.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sparkonce.values import from_json
 from sparkonce.values.spark_types import spark_type
 
 BLOCK = 8 * 1024 * 1024
-"""Bytes of rows that a batch is made of."""
+"""The number of bytes of logged rows from which a batch is made."""
 
 CREATE, UPDATE, DELETE = range(3)
 OPERATIONS = pa.array(events.OPERATIONS)
@@ -39,11 +39,11 @@ PROTOCOL_TYPES = {
     tables.DATETIME2: FIELD_TYPE.DATETIME,
     tables.TIME2: FIELD_TYPE.TIME,
 }
-"""What the protocol calls types that have another number in the log."""
+"""The protocol's numbers of types that have another number in the log."""
 
 
 class Changes:
-    """Makes batches of a schema. The key of each row must have the columns of `key`, if given."""
+    """Builds batches of a schema. The key of each row must have the columns of `key`, if given."""
 
     def __init__(self, schema: pa.Schema, key: Sequence[str] | None, table: FollowedTable) -> None:
         self.schema, self.key, self.table = schema, key, table
@@ -52,8 +52,8 @@ class Changes:
         """The rows, in their order.
 
         Raises:
-            StoreRefused: a column is not in the log, or of another type, or the key another one.
-            ValueUnreadable: a value is none of its type.
+            StoreRefused: the log lacks a column, or has another type or another key.
+            ValueUnreadable: a value is not valid for its type.
         """
         changes, size = list[RowChanges](), 0
         for one in rows:
@@ -73,7 +73,7 @@ class Changes:
 
 
 class _Block:
-    """Rows of one form, of one or several events."""
+    """Rows of one layout, from one or several events."""
 
     def __init__(self, followed: FollowedTable, changes: list[RowChanges]) -> None:
         self.changes, self.table = changes, followed.completed(changes[0].table)
@@ -87,17 +87,17 @@ class _Block:
         self._choose_rows()
 
     def require_key(self, names: Sequence[str]) -> None:
-        """Refuse rows whose key has other columns."""
+        """Reject rows whose key has other columns."""
         wanted = {self.named.get(one.lower()) for one in names}
         if wanted != {*self.table.key}:
             raise StoreRefused(
                 f"Rows that {self._where} logged have another key than {', '.join(names)}",
-                why="the table was altered, before or since",
-                todo="begin a new query behind the ALTER",
+                why="someone altered the table, before or since",
+                todo="start a new query after the ALTER",
             )
 
     def column(self, field: pa.Field) -> pa.Array:
-        """A column of the rows that are told."""
+        """A column of the rows that are emitted."""
         if field.name in self.meta:
             return self.meta[field.name]().cast(field.type)
         if field.name == BEFORE:
@@ -116,7 +116,7 @@ class _Block:
         }
 
     def _choose_rows(self) -> None:
-        """Choose the rows that are told: of an update as it became; both, where its key changed."""
+        """Choose the rows to emit: of an update the new row, or both if its key changed."""
         codes = [events.OPERATIONS.index(one.operation) for one in self.changes]
         logged = np.array(codes, np.int64)[self.change_of]
         updates = logged == UPDATE
@@ -126,7 +126,7 @@ class _Block:
         self.chosen = np.nonzero(~before | moved)[0]
         done = np.where(before, DELETE, np.where(after & moved, CREATE, logged))[self.chosen]
         self.operations = done
-        # Which row says what each was; -1 if it was not there.
+        # The row that has the former values of each; -1 if it did not exist.
         choices = [self.chosen, self.chosen - 1]
         self.former = np.select([done == DELETE, done == UPDATE], choices, -1)
 
@@ -142,7 +142,7 @@ class _Block:
         return moved
 
     def _before(self, kind: pa.DataType) -> pa.Array:
-        """What rows were."""
+        """The former values of the rows."""
         if (self.former < 0).all():
             return pa.nulls(len(self.former), kind)
         at = np.where(self.former < 0, self.former.max(), self.former)
@@ -150,12 +150,12 @@ class _Block:
         return pa.StructArray.from_arrays(columns, fields=[*kind], mask=pa.array(self.former < 0))
 
     def _values(self, field: pa.Field, rows: Numbers) -> pa.Array:
-        """The values of a column, in some rows."""
+        """The values of a column in the given rows."""
         if field.name.lower() not in self.named:
             raise StoreRefused(
                 f"Column {field.name!r} is not in rows that {self._where} logged",
-                why="the table was altered, before or since",
-                todo="leave it out by option columns, or begin a new query behind the ALTER",
+                why="someone altered the table, before or since",
+                todo="exclude it with option columns, or start a new query after the ALTER",
             )
         cells = self.cells[self.named[field.name.lower()]].of(rows)
         try:
@@ -168,11 +168,11 @@ class _Block:
 
     def _altered(self, field: pa.Field, error: OptionError) -> StoreRefused:
         return StoreRefused(
-            f"Column {field.name!r} had another type when {self._where} logged rows of it: it can't"
-            f" be read as {spark_type(field)}",
-            why=f"the table was altered, before or since; {error.why}",
-            todo="give it a type by .schema(...) that holds both, leave it out by option columns,"
-            " or begin a new query behind the ALTER",
+            f"Column {field.name!r} had another type when {self._where} logged its values: they"
+            f" can't be read as {spark_type(field)}",
+            why=f"someone altered the table, before or since; {error.why}",
+            todo="declare in .schema(...) a type that holds both, exclude the column with option"
+            " columns, or start a new query after the ALTER",
         )
 
     @property
@@ -182,7 +182,7 @@ class _Block:
 
 
 def _logged_as(logged: BinlogColumn) -> ResultColumn:
-    """A column as it was when rows of it were logged. It may have been altered since."""
+    """A column as the log describes it. It may have been altered since."""
     code, meta = logged.type.code, logged.type.meta
     length = scale = 0
     if code == tables.BIT:
@@ -195,7 +195,7 @@ def _logged_as(logged: BinlogColumn) -> ResultColumn:
 
 
 def _converted(found: pa.Array, column: BinlogColumn, kind: pa.DataType) -> pa.Array:
-    """Values of a column as the type that was asked for."""
+    """The values of a column as the requested type."""
     if types.is_duration(found.type):
         return _time(found, column.type.meta, kind)
     if found.type == kind:
@@ -225,22 +225,22 @@ CONVERSIONS: tuple[
     (types.is_binary, lambda found, kind: _text(found, pa.string()).cast(kind)),
     (types.is_nested, lambda found, kind: from_json.column(found.cast(pa.binary()), kind)),
 )
-"""What Arrow itself does not convert, or converts otherwise."""
+"""Conversions that Arrow lacks or does differently."""
 
 
 def _time(found: pa.Array, digits: int, kind: pa.DataType) -> pa.Array:
-    """A TIME: of a day, or its text, which may be of several days, or of less than none."""
+    """A TIME as a time of day, or as text, which may exceed a day or be negative."""
     micros = found.cast(pa.int64())
     if types.is_time(kind):
         if pc.any(pc.or_(pc.less(micros, 0), pc.greater_equal(micros, DAY))).as_py():
-            raise ValueError("it is no time of a day")
+            raise ValueError("it is not a time of day")
         return micros.cast(pa.time64("us"))
     texts = (None if one is None else _time_text(one, digits) for one in micros.to_pylist())
     return pa.array(texts, pa.string()).cast(kind)
 
 
 def _time_text(micros: int, digits: int) -> str:
-    """As the server shows it: -12:34:56.78."""
+    """The text as the server shows it: -12:34:56.78."""
     seconds, rest = divmod(abs(micros), 1_000_000)
     fraction = f".{rest:06d}"[: digits + 1] if digits else ""
     sign = "-" if micros < 0 else ""

@@ -1,8 +1,8 @@
-"""A table as a feed: an epoch is what some transactions did to it, and nothing of it is kept.
+"""A table as a feed: an epoch has the changes of some transactions. The feed stores nothing.
 
-A position is ``{"gtids": set}``: the transactions that were read. While the rows are read that were
-there at the beginning, it says up to which number, too: ``{"gtids": set, "snapshot": 1000}``, and
-``"snapshot": null`` before the first one.
+A position is ``{"gtids": set}``: the transactions that were read. During the snapshot it also has
+the highest number that was read: ``{"gtids": set, "snapshot": 1000}``, and ``"snapshot": null``
+before the first row.
 """
 
 from __future__ import annotations
@@ -45,26 +45,26 @@ READING = "reading the binary log"
 SNAPSHOT = "snapshot"
 
 QUIET_SECONDS = 600
-"""For so long transactions of other tables alone make no epoch."""
+"""How long transactions of only other tables create no epoch."""
 
 
 @dataclass(frozen=True)
 class TransactionSplit:
-    """A split: the transactions that are among `end`, and not among `behind`."""
+    """A split: the transactions that are in `end` and not in `behind`."""
 
     behind: str
     end: str
-    table: FollowedTable | None = None  # of rows without names of columns; None: not looked at
-    place: LogPlace | None = None  # of the last transaction before them, where it is known
+    table: FollowedTable | None = None  # for rows without column names; None: not looked up
+    place: LogPlace | None = None  # of the last transaction before them, if known
 
 
 @dataclass
 class EmptyScan:
-    """What was scanned behind a position and has no rows."""
+    """Transactions that were scanned after a position and have no rows of the table."""
 
     after: Position
-    upto: str  # all that was scanned
-    since: float  # when that began, on a clock of its own
+    upto: str  # all transactions that were scanned
+    since: float  # when the scan began, by the monotonic clock
 
 
 class MySqlFeed:
@@ -80,12 +80,12 @@ class MySqlFeed:
         self._places: dict[str, LogPlace] = {}
 
     def begin(self) -> Position:
-        """See `Feed.begin`. A table that can't be followed is refused."""
+        """See `Feed.begin`. Rejects a table that can't be followed."""
         starts: str = self.options[STARTS]
         server = self._server()
         with translated(READING):
             fitness.require_all_logged(self.session)
-            self.table  # noqa: B018 (it must be there)
+            self.table  # noqa: B018 (raises if it does not exist)
         if starts == SNAPSHOT:
             return {"gtids": server.executed, SNAPSHOT: None}
         if starts == "latest":
@@ -100,8 +100,9 @@ class MySqlFeed:
     def advance(self, after: Position, goal: Position, most: int | None) -> Position:
         """See `Feed.advance`. An epoch ends with a transaction, or within the snapshot.
 
-        Transactions of other tables alone make no epoch: where a sink writes to the same server,
-        each would bring the next one. After a while they do, as the log is kept for a time only.
+        Transactions of only other tables create no epoch: if a sink writes to the same server,
+        each epoch would cause the next one. After `QUIET_SECONDS` they do create one, because the
+        server keeps its log for a limited time.
         """
         server = self._server()
         begin = self._begin(after, server)
@@ -125,7 +126,7 @@ class MySqlFeed:
         self._empty.upto = goal["gtids"]
         return goal if time.monotonic() - self._empty.since > QUIET_SECONDS else after
 
-    def passed(self, after: Position, goal: Position) -> Position:  # noqa: ARG002 (it is all)
+    def passed(self, after: Position, goal: Position) -> Position:  # noqa: ARG002 (the whole goal)
         """See `Feed.passed`."""
         return goal
 
@@ -138,7 +139,7 @@ class MySqlFeed:
         return {"gtids": behind} if border is None else {"gtids": behind, SNAPSHOT: border}
 
     def between(self, after: Position, end: Position) -> Sequence[SnapshotPiece | TransactionSplit]:
-        """See `Feed.between`. Later changes of a row come behind earlier ones, in one split."""
+        """See `Feed.between`. One split has all changes of a row, in their order."""
         server = self._server()
         begin, fails = self._begin(after, server), self.options["failOnDataLoss"]
         upto = fitness.executed(end["gtids"], server, fails=fails)
@@ -151,7 +152,7 @@ class MySqlFeed:
         return [*pieces, TransactionSplit(begin, upto, table, self._place(begin))]
 
     def behind(self, after: Position, end: Position) -> int:
-        """See `Feed.behind`. It tells of transactions of all tables."""
+        """See `Feed.behind`. Counts transactions of all tables."""
         return self._gtids(after["gtids"]).count_up_to(end["gtids"])
 
     def read(self, split: SnapshotPiece | TransactionSplit) -> Iterator[pa.RecordBatch]:
@@ -180,22 +181,22 @@ class MySqlFeed:
         fitness.require_all_read(split.behind, wanted)
 
     def _laid_out(self, behind: str) -> FollowedTable:
-        """The table by which rows are told that have no names, if it was not altered since.
+        """The table that names the columns of rows logged without names.
 
-        All that is logged behind them is looked at, once.
+        Scans the log after those rows once, and fails if the table was altered since.
         """
         if not self._is_laid_out:
-            unnamed, _ = False, self.table  # as it is before the log is looked at
+            unnamed, _ = False, self.table  # read the table before the log
             with self._steps(behind, GtidRange(), skips=False) as steps:
                 for step in steps:
                     if isinstance(step, BinlogRefusal) and step.alters and unnamed:
                         raise StoreRefused(
-                            f"Rows of {self.table.full_name} can't be told that were logged before"
-                            f" transaction {step.gtid}, which {step.what}",
-                            why="the table may have other columns since, and the log has no names"
-                            " of them (binlog_row_metadata)",
-                            todo="bring the target in line with the table, SET GLOBAL"
-                            " binlog_row_metadata=FULL, and begin a new query behind that"
+                            f"Rows of {self.table.full_name} are unreadable if they were logged"
+                            f" before transaction {step.gtid}, which {step.what}",
+                            why="the table may have had other columns then, and the log has no"
+                            " column names (binlog_row_metadata)",
+                            todo="reconcile the target with the table, SET GLOBAL"
+                            " binlog_row_metadata=FULL, and start a new query after that"
                             " transaction",
                         )
                     unnamed = unnamed or (isinstance(step, RowChanges) and not step.table.named)
@@ -204,14 +205,14 @@ class MySqlFeed:
 
     @cached_property
     def _checked_columns(self) -> bool:
-        """What can't be read is told before any row is."""
+        """Reject unreadable columns before any row is read."""
         self.table.require_columns(self.schema)
         _warn(self.table, self.schema)
         return True
 
     @cached_property
     def table(self) -> FollowedTable:
-        """The table that is followed."""
+        """The followed table."""
         return followed(self.session, self.options["dbtable"])
 
     def _server(self) -> LogServer:
@@ -227,11 +228,11 @@ class MySqlFeed:
         return gtids(text, mariadb=self._mariadb)
 
     def _place(self, behind: str) -> LogPlace | None:
-        """Where the last of some transactions is in the log, if that is known."""
+        """The place of the last of these transactions in the log, if known."""
         return self._places.get(str(self._gtids(behind)))
 
     def _begin(self, after: Position, server: LogServer) -> str:
-        """What was read, where the server has it, and all behind it."""
+        """The transactions that were read, if the server has them and all later ones."""
         fails = self.options["failOnDataLoss"]
         read = fitness.executed(after["gtids"], server, fails=fails)
         if gone := self._gtids(read).lacks(server.purged):
@@ -250,15 +251,15 @@ class MySqlFeed:
     def _rows(
         self, split: SnapshotPiece | TransactionSplit, wanted: GtidRange
     ) -> Iterator[RowChanges]:
-        """The rows that transactions changed."""
+        """The rows that the transactions changed."""
         in_snapshot = isinstance(split, SnapshotPiece)
         with self._steps(split.behind, wanted, skips=not in_snapshot) as steps:
             for step in steps:
                 if isinstance(step, BinlogRefusal):
                     todo = (
-                        ", and begin a new query: this one's snapshot can't be made any more"
+                        ", and start a new query: this query can no longer complete its snapshot"
                         if in_snapshot
-                        else f"; the stream can go on behind it with skipTransactions={step.gtid},"
+                        else f"; with skipTransactions={step.gtid} the stream continues after it,"
                         " without its rows"
                     )
                     what = f"Transaction {step.gtid} {step.what}"
@@ -282,28 +283,28 @@ class MySqlFeed:
                 if gone := self._gtids(behind).lacks(purged):
                     raise fitness.purged(gone, self.table.full_name, in_snapshot=False) from None
                 raise
-            # From a place MariaDB sends what was read before, too, as far as it lies behind that:
-            # of several domains one may have been read further on.
+            # From a place MariaDB sends all later events, even those already read: with several
+            # domains, the query may have read one of them further.
             reached = wanted.reached()
             if found.place and reached and not (mariadb and "," in reached):
                 self._places[reached] = found.place
 
 
 class _Epoch:
-    """Where an epoch ends: with a transaction, and before what nobody can follow.
+    """Finds the end of an epoch: the end of a transaction, and before one that can't be followed.
 
-    It has at most so many rows; more, if a transaction has. None is no limit.
+    `most` limits the rows, except those of a single transaction. None means no limit.
     """
 
     def __init__(self, most: int | None) -> None:
         self._most, self._image = most, RowImage(())
-        # Without a limit rows are not counted one by one. What is refused counts as one, as it must
-        # be told.
+        # Without a limit each event counts as one row. A refusal counts as a row, because the
+        # epoch must report it.
         self.rows = 0
         self.named = True  # the log has the names of all columns
 
     def take(self, steps: Iterable[Step]) -> None:
-        """Take steps up to the end. A refusal behind rows stops the next epoch, not this one."""
+        """Take steps up to the end. A refusal after rows stops the next epoch, not this one."""
         ended = False
         for step in steps:
             if isinstance(step, BinlogRefusal) and ended:
@@ -327,27 +328,27 @@ class _Epoch:
 
 
 def _warn(table: FollowedTable, schema: pa.Schema) -> None:
-    """Warn of changes that a stream of these columns does not have, or does not tell as such.
+    """Warn of changes that a stream of these columns lacks or does not mark.
 
     See https://dev.mysql.com/doc/refman/8.4/en/innodb-and-mysql-replication.html.
     """
     if not table.key and table.whole:
         log.warning(
-            "Table %s has no primary key: a sink that has one keeps the old row where an update"
-            " changes a column of it. Why: nothing tells that it is another row then. What to do:"
-            " give the table a primary key, and the sink the same one",
+            "Table %s has no primary key: a sink with a key keeps the old row if an update changes"
+            " a column of that key. Why: the log does not show that the row has another key then."
+            " What to do: give the table a primary key, and the sink the same one",
             table.full_name,
         )
     if OP not in schema.names:
         log.warning(
-            "The stream of %s has no column %s. Why: .schema(...) leaves it out, so rows that were"
-            " deleted look like rows that are there. What to do: name it, too",
+            "The stream of %s has no column %s. Why: .schema(...) omits it, so deleted rows look"
+            " like existing rows. What to do: add it to the schema",
             *(table.full_name, OP),
         )
     if table.cascade:
         log.warning(
             "Foreign key %s of %s changes its rows when rows of another table change, and a"
-            " stream does not have these changes. Why: InnoDB makes them, and they are not in the"
-            " binary log. What to do: let applications change rows of both",
+            " stream lacks these changes. Why: InnoDB makes them without logging them in the"
+            " binary log. What to do: let applications change the rows of both tables",
             *(table.cascade, table.full_name),
         )

@@ -1,4 +1,4 @@
-"""How a server is asked for its binary log: as a replica would ask."""
+"""Requests the binary log from a server, as a replica does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pyspark_mysql.server.connection import LiveConnection
 from pyspark_mysql.server.failures import number
 
 EventStream: TypeAlias = Generator[Event, None, None]
-"""Events of a connection, which ends with it."""
+"""The events of a connection; closing the stream closes the connection."""
 
 NON_BLOCK, THROUGH_GTID = 1, 4
 COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID = 0x12, 0x1E
@@ -29,19 +29,20 @@ BEGINNING = 4
 """The offset of the first event of a file."""
 
 NOT_THERE = 1236
-"""The number of the error of a server that has no such place in its log, or can't read it."""
+"""The number of the error for a position that the log lacks, or that the server can't read."""
 
 
 @contextmanager
 def log_behind(
     session: MySqlSession, after: str, place: LogPlace | None = None, *, mariadb: bool
 ) -> Iterator[Iterator[Event]]:
-    """The events of all transactions that are none of `after`, up to the end of the log.
+    """The events of all transactions that are not in `after`, up to the end of the log.
 
-    Whatever a reader of tables can see is in it: a transaction is logged before it is visible.
+    They include every transaction that a reader of tables can see, because the server logs a
+    transaction before it is visible.
 
-    If the last one that was read is at its place, it is given again, and the server need not search
-    its log for the next one.
+    If the last transaction that was read is still at `place`, its events are returned again, and
+    the server need not search its log for the next one.
     """
     found = _begun(session, after, place, mariadb=mariadb)
     with closing(_past_crashes(session, after, found) if mariadb else found) as found:
@@ -53,7 +54,7 @@ def _begun(
 ) -> EventStream:
     head, found = list[Event](), _sent(session, after)
     if place:
-        # MySQL leaves out transactions even there; the first one is to be seen.
+        # MySQL omits transactions even with a place; the one at the place must be sent.
         others = after if mariadb else GtidSet(place.gtid).lacks(after)
         near = _sent(session, others, place.file.name, place.at)
         try:
@@ -69,7 +70,7 @@ def _begun(
 
 
 def _up_to(place: LogPlace, found: Iterable[Event]) -> list[Event]:
-    """The events from a place on, up to the one that begins its transaction; else none."""
+    """The events from a place up to the begin of its transaction; empty if it is not there."""
     head = list[Event]()
     for event in found:
         head.append(event)
@@ -81,18 +82,18 @@ def _up_to(place: LogPlace, found: Iterable[Event]) -> list[Event]:
 
 
 def _sent(session: MySqlSession, after: str, file: str = "", at: int = BEGINNING) -> EventStream:
-    """What is logged from a place on; without a file, behind the transactions `after`."""
+    """The events from a place; without a file, those after the transactions `after`."""
     with session.pool.lend() as live:
         try:
             _prepare(live, int(session.access.timeout * 1e9 / 3))
             _ask(live, after, file, at)
             yield from events.events(live.connection)
         finally:
-            live.drop()  # it sends events, and answers nothing else
+            live.drop()  # it sends events, and replies to nothing else
 
 
 def _prepare(live: LiveConnection, heartbeat: int) -> None:
-    """A server that looks for its place in the log says after nanoseconds that it is there."""
+    """Set up the session. `heartbeat` is in nanoseconds: it keeps a searching server audible."""
     live.run(f"SET SESSION net_write_timeout={WRITE_SECONDS}")
     live.run(f"SET @master_heartbeat_period={heartbeat}, @source_heartbeat_period={heartbeat}")
     live.run("SET @master_binlog_checksum='CRC32', @source_binlog_checksum='CRC32'")
@@ -103,17 +104,17 @@ def _prepare(live: LiveConnection, heartbeat: int) -> None:
 
 def _ask(live: LiveConnection, after: str, file: str, at: int) -> None:
     connection: Any = live.connection
-    # Two replicas of one number would end each other's connection.
+    # Two replicas with the same number would end each other's connection.
     replica, name = random.randrange(2**31, 2**32), file.encode()  # noqa: S311 (no secret)
     if live.mariadb:
-        # 4 offset, 2 flags, 4 number of the replica, the file's name.
+        # 4 bytes offset, 2 flags, 4 number of the replica, the file's name.
         if not file:
             live.run(f"SET @slave_connect_state='{GtidPosition(after)}'")
         asked = struct.pack("<IHI", at, NON_BLOCK, replica) + name
         connection._execute_command(COM_BINLOG_DUMP, asked)
         return
-    # 2 flags, 4 number of the replica, 4 size of the file, its name, 8 offset, 4 size of a set of
-    # transactions that are not to be sent, it.
+    # 2 bytes flags, 4 number of the replica, 4 size of the file's name, the name, 8 offset, 4 size
+    # of the set of transactions to omit, the set.
     encoded = GtidSet(after).encoded()
     asked = struct.pack("<HII", NON_BLOCK | THROUGH_GTID, replica, len(name)) + name
     asked += struct.pack("<QI", at, len(encoded)) + encoded
@@ -121,9 +122,9 @@ def _ask(live: LiveConnection, after: str, file: str, at: int) -> None:
 
 
 def _past_crashes(session: MySqlSession, after: str, found: EventStream) -> EventStream:
-    """The same, on behind files that end in the midst of an event: MariaDB leaves them so.
+    """The same events, also after files that end within an event, as a crash of MariaDB leaves.
 
-    What the server knew when it began the next file tells that nothing else is lost.
+    The server's position at the begin of the next file proves that nothing else is lost.
     """
     file, now = "", GtidPosition(after).last
     before = now
@@ -147,6 +148,6 @@ def _past_crashes(session: MySqlSession, after: str, found: EventStream) -> Even
 
 
 def _next(session: MySqlSession, file: str) -> str:
-    """The file behind another one in the log."""
+    """The file that follows another one in the log."""
     names = [str(name) for name, *_ in session.run("SHOW BINARY LOGS")]
     return dict(pairwise(names)).get(file, "")

@@ -1,4 +1,4 @@
-"""What server and target must be like; all of it is checked before any row."""
+"""Checks the server and the target before any row is written."""
 
 from __future__ import annotations
 
@@ -45,23 +45,23 @@ from sparkonce.option_values import suggestion
 from sparkonce.protocol import Plan, digest
 
 TOO_LARGE = (139, 1070, 1071, 1074, 1117, 1118, 1163, 1170, 3152)
-"""Numbers by which a server says that a table, a key or a type has no room for columns."""
+"""Numbers of errors that mean that a table, a key or a type has no room for the columns."""
 UNMADE = {
     **dict.fromkeys(
         TOO_LARGE,
         "the server has no room in a table, a key or a type for what the query's columns need",
     ),
-    1060: "two of the query's columns have one name for the server, which knows no case in it",
-    3750: "sql_require_primary_key is set there, and without option key the table has none",
+    1060: "two of the query's columns have the same name for the server, which ignores case",
+    3750: "the server sets sql_require_primary_key, and without option key the table has no key",
 }
-"""Why a table can't be made."""
+"""Why the server cannot create a table."""
 TABLE_IS_THERE = 1050
 NO_RIGHT = (1142, 1143, 1227)
 
 FACTS = ("kind", "sql_type", "charset", "width", "room", "nullable", "numbered")
-"""What of a column says which values it holds as they are."""
+"""The attributes of a column that decide which values it stores unchanged."""
 
-# A row that is deleted on the way takes those below it along; one that is set to NULL does not.
+# A row that a cascade deletes also deletes the rows that refer to it; one set to NULL does not.
 # So SET NULL counts only in the last link, the foreign key of the target itself.
 LEADS_BACK = """
 WITH RECURSIVE parents (db, name) AS (
@@ -78,28 +78,28 @@ WITH RECURSIVE parents (db, name) AS (
 
 
 def require_fit_server(session: MySqlSession) -> None:
-    """Refuse settings under which a commit would fail in any case.
+    """Reject settings under which every commit would fail.
 
     Raises:
-        StoreUnsafe: the binary log can't hold what a commit does.
+        StoreUnsafe: the binary log can't record the writes of a commit.
     """
     with translated("asking the server for its settings"):
         settings = session.variables("log_bin", "binlog_format")
     if settings.get("log_bin") == "ON" and settings.get("binlog_format") == "STATEMENT":
         raise StoreUnsafe(
             "The server has binlog_format=STATEMENT",
-            why="InnoDB takes no writes at READ COMMITTED then, and replicas could differ",
+            why="with it InnoDB rejects writes at READ COMMITTED, and replicas could differ",
             todo="SET GLOBAL binlog_format = 'ROW' (or MIXED), also in its configuration",
         )
 
 
 def require_fit_target(session: MySqlSession, detail: TableRows, *, create: bool) -> None:
-    """Refuse a target that the rows don't fit; with `create`, make one that is not there.
+    """Reject a target that the rows don't fit; with `create`, create a missing target.
 
     Raises:
         OptionError: table, columns, types or keys don't fit the query.
         StoreUnsafe: its engine has no transactions.
-        StoreRefused: a right is missing.
+        StoreRefused: the user lacks a right.
     """
     with translated(f"looking at table {detail.table_name}"):
         made = create and not is_there(session, detail.table) and _make(session, detail)
@@ -115,16 +115,16 @@ def _require_fit_there(session: MySqlSession, detail: TableRows) -> None:
     with translated(f"looking at table {detail.table_name}"):
         target = _require_fit(session, detail, ())
     written = detail.written_to(target.columns)
-    # MariaDB hides unique keys from those who have rights to single columns only.
+    # MariaDB hides unique keys from users who have rights only to single columns.
     looks = session.live.mariadb and detail.updates
     shows = [f"SHOW CREATE TABLE {identifier(*detail.table)}"] if looks else []
     _require_rights(session, written, [*probes(written), *shows])
     with translated("trying a temporary table"):
-        # Whether this user may have temporary tables only a try tells.
+        # Only an attempt shows whether this user may create temporary tables.
         try:
             writer_for(session, detail, target).begin()
         except pymysql.MySQLError as error:
-            # MariaDB says 1005 of a temporary table, and the number of its engine in words.
+            # For temporary tables MariaDB reports 1005, with the engine's number in the text.
             if number(error) not in TOO_LARGE and not re.search(r"errno: (139|185)\b", str(error)):
                 raise
             raise OptionError(
@@ -136,10 +136,10 @@ def _require_fit_there(session: MySqlSession, detail: TableRows) -> None:
 
 
 def _make(session: MySqlSession, detail: TableRows) -> bool:
-    """Whether the table was not made by someone else in the same moment.
+    """Create the table; False if someone else created it at the same moment.
 
-    Rights are tried first: the servers look at them before they look for the table, and who may
-    make a table may not be allowed to drop it.
+    The rights are tested first: a server checks rights before it looks for the table, and a user
+    who may create a table may lack the right to drop it.
     """
     ddl = target_ddl(detail, mariadb=session.live.mariadb)
     _require_rights(session, detail, probes(detail), there=False)
@@ -148,14 +148,14 @@ def _make(session: MySqlSession, detail: TableRows) -> bool:
     except pymysql.MySQLError as error:
         if number(error) == TABLE_IS_THERE:
             return False
-        # What elsewhere is said of a row, as 1118 (too large), is said of the table here.
+        # Numbers that elsewhere concern a row, such as 1118 (too large), concern the table here.
         failure = failure_of(error)
         unknown = failure.kind is FailureKind.ROW or failure is OTHER
         if not unknown and number(error) not in UNMADE:
             raise
         raise OptionError(
-            f"Option createTable can't make table {detail.table_name}: {message(error)}",
-            why=UNMADE.get(number(error), "the server does not make such a table"),
+            f"Option createTable can't create table {detail.table_name}: {message(error)}",
+            why=UNMADE.get(number(error), "the server rejects the definition of the table"),
             todo="set option key, rename, cast or drop columns before the sink, or create the table"
             " by hand",
         ) from None
@@ -163,17 +163,17 @@ def _make(session: MySqlSession, detail: TableRows) -> bool:
 
 
 def target_ddl(detail: TableRows, *, mariadb: bool) -> str:
-    """The statement by which option ``createTable`` makes a target; the key is its primary key.
+    """The statement by which option ``createTable`` creates a target; `key` is its primary key.
 
     Raises:
-        OptionError: a name or a type can't be had.
+        OptionError: MySQL has no equivalent of a name or a type.
     """
     for name in detail.columns:
         if not NAME.fullmatch(name):
             raise OptionError(
-                f"Option createTable can't make a column of the name {name!r}",
-                why=f"the servers take {NAME_RULE}",
-                todo="rename it before the sink",
+                f"Option createTable can't create a column named {name!r}",
+                why=f"the servers accept {NAME_RULE}",
+                todo="rename the column before the sink",
             )
     kinds = dict(detail.kinds)
     kinds |= {name: SUMS.get(kinds[name], kinds[name]) for name in detail.added}
@@ -187,10 +187,10 @@ def target_ddl(detail: TableRows, *, mariadb: bool) -> str:
 
 
 def _take_back(session: MySqlSession, detail: TableRows) -> None:
-    """Drop the table that was made, unless someone has written to it already."""
+    """Drop the new table, unless someone has already written to it."""
     table = identifier(*detail.table)
-    with suppress(pymysql.MySQLError):  # without the rights to do so it stays, empty
-        # Else a row could come between the look and DROP.
+    with suppress(pymysql.MySQLError):  # without the rights the empty table remains
+        # Without the lock someone could insert a row between SELECT and DROP.
         session.run(f"LOCK TABLES {table} WRITE")
         try:
             if not session.run(f"SELECT 1 FROM {table} LIMIT 1"):
@@ -200,18 +200,18 @@ def _take_back(session: MySqlSession, detail: TableRows) -> None:
 
 
 def fitted(session: MySqlSession, plan: Plan[TableRows]) -> Plan[TableRows]:
-    """The plan for the target as it is, where there is one."""
+    """The plan for the current shape of the target, if the target exists."""
     with translated(f"looking at table {plan.detail.table_name}"):
         table, columns = columns_of(session, plan.detail.table)
     checked = checked_columns(plan.detail, columns)
-    # One target has one ledger, by whichever of its names a query calls it.
+    # A target has one ledger, whichever of its names a query uses.
     detail = replace(plan.detail, table=table, checked=checked)
     plan = replace(plan, detail=detail, target=detail.target, stored=codec.dump(detail))
     return replace(plan, shape=digest(json.dumps(codec.dump(checked), sort_keys=True)))
 
 
 def checked_columns(detail: TableRows, columns: Iterable[TableColumn]) -> Mapping[str, TableColumn]:
-    """The columns of a table that make other values of some, by their names in the query."""
+    """The columns of a table that would change some values, by their names in the query."""
     return {
         name: TableColumn(name, **{fact: getattr(column, fact) for fact in FACTS})
         for name, column in named(columns, detail.columns).items()
@@ -220,20 +220,20 @@ def checked_columns(detail: TableRows, columns: Iterable[TableColumn]) -> Mappin
 
 
 def require_still_fit(session: MySqlSession, detail: TableRows, held: Sequence[Names]) -> Target:
-    """Look at the target again, in a transaction that has sent `statements.metadata_lock`.
+    """Check the target again, in a transaction that has sent `statements.metadata_lock`.
 
     `held` are the other tables that the transaction writes to.
 
     Raises:
-        StoreRefused: the rows no longer fit it, or were checked against another.
-        StoreUnsafe: an engine was changed.
+        StoreRefused: the rows no longer fit the target, or were checked against another shape.
+        StoreUnsafe: the engine of a table has changed.
     """
     try:
         target = _require_fit(session, detail, held)
     except OptionError as error:
         raise StoreRefused(
             error.what,
-            why=f"the table was dropped, renamed or altered since it was checked; {error.why}",
+            why=f"someone dropped, renamed or altered the table after the check; {error.why}",
             todo=f"{error.todo}, {RESTART}",
         ) from None
     require_kept(detail, target.columns)
@@ -245,7 +245,7 @@ def _require_fit(session: MySqlSession, detail: TableRows, held: Sequence[Names]
     target = look_up(session, detail.table)
     left = {column.name.lower(): column for column in target.columns}
     for name in detail.written_to(target.columns).columns:
-        # Taken out: two of the query's columns can't be one of the table's.
+        # pop: two columns of the query can't be the same column of the table.
         _require_column(detail, name, left.pop(name.lower(), None), target)
     if detail.makes_rows:
         _require_values(session, detail, target)
@@ -265,14 +265,14 @@ def _require_column(
         raise OptionError(
             f"Column {name!r} of the query is not in the table",
             why=f"the table's columns are {', '.join(names)}",
-            todo=suggestion(name, names) or "add it to the table, or drop it",
+            todo=suggestion(name, names) or "add it to the table, or drop it from the query",
         )
     if name in detail.looked_up and kind == "string" and column.kind in UNFIT_KEYS:
         raise OptionError(
             f"Option key names column {name!r}, which is of type {column.sql_type} in the table",
-            why="its values have several spellings, and the server makes one of them: rows that"
-            " Spark tells apart would become one",
-            todo="alter the column to VARCHAR or VARBINARY, or take another key",
+            why="its values have several spellings, and the server stores one of them: keys that"
+            " differ in Spark would become one key",
+            todo="alter the column to VARCHAR or VARBINARY, or use another key",
         )
     problem = misfit(kind, column) or (name in detail.added and unaddable(kind, column))
     if problem:
@@ -285,13 +285,13 @@ def _require_column(
 
 
 def _require_values(session: MySqlSession, detail: TableRows, target: Target) -> None:
-    """See that each column has a value in a new row; what a trigger does only the row tells."""
+    """Require a value for each column of a new row; a BEFORE INSERT trigger may supply it."""
     missing = unfilled(target.columns, detail.columns)
     if missing and ("INSERT", "BEFORE") not in triggers(session, detail.table):
         raise OptionError(
             f"The table's column {missing[0].name!r} of type {missing[0].sql_type} gets no value",
-            why="it can't be null and has no default, the query has no such column, and no BEFORE"
-            " INSERT trigger that the user may see could fill it",
+            why="the column is NOT NULL without a default, the query lacks it, and the user sees no"
+            " BEFORE INSERT trigger that could fill it",
             todo="add it to the query, or give it a default; if a trigger fills it, grant the user"
             " TRIGGER on the table",
         )
@@ -303,45 +303,46 @@ def _require_key(detail: TableRows, target: Target) -> None:
     own = [key for key in keys if key.is_of(detail.key)]
     if not own:
         raise OptionError(
-            f"Option key={','.join(detail.key)!r} is no unique key of the table",
-            why=f"without one every epoch would insert its rows anew; the table has {listed}",
-            todo="name the columns of one of those, or make it the primary key or a unique index",
+            f"Option key={','.join(detail.key)!r} is not a unique key of the table",
+            why=f"without one every epoch would insert its rows again; the table has {listed}",
+            todo="name the columns of a unique key, or declare these columns as one",
         )
     if target.others(detail.key, detail.columns) and own[0].nullable:
         raise OptionError(
             f"Option key={','.join(detail.key)!r} may be null, and the table has several unique"
             f" keys: {listed}",
-            why="a row could be taken for a stored one by another key, and not be told from it",
+            why="the server could match a row with a stored row by another unique key, and nothing"
+            " would show that the rows differ",
             todo="declare the key's columns NOT NULL, or drop the other unique keys",
         )
 
 
 def _require_no_cascade(session: MySqlSession, detail: TableRows) -> None:
-    """Refuse a target in which deleting a row changes other rows, as far as the user sees them."""
+    """Reject a target where deleting a row changes other rows, as far as the user sees them."""
     if session.run(LEADS_BACK, *detail.table, *detail.table):
         raise OptionError(
             f"Option opColumn: {detail.table_name} has a foreign key that leads back to it,"
             " with ON DELETE CASCADE or SET NULL",
-            why="an epoch's deletes come before its writes, so that they would also take rows that"
-            " the epoch had let go of before",
-            todo="make the foreign key ON DELETE RESTRICT, or drop it: a change stream tells of"
-            " each row by itself",
+            why="an epoch deletes rows before it writes others, so a delete would also remove rows"
+            " that the epoch detaches from the deleted row",
+            todo="declare the foreign key ON DELETE RESTRICT, or drop it: a change stream reports"
+            " every row",
         )
 
 
 def _require_rights(
     session: MySqlSession, detail: TableRows, statements: Sequence[str], *, there: bool = True
 ) -> None:
-    """Try each kind of statement that a commit sends, on no row at all."""
+    """Run each kind of statement that a commit sends, without any row."""
     for statement in statements:
         try:
             session.run(statement)
         except pymysql.MySQLError as error:
-            # The right is there: the servers look at rights before they look for the table.
+            # The user has the right: a server checks rights before it looks for the table.
             if number(error) == NO_SUCH_TABLE and not there:
                 continue
             if number(error) not in NO_RIGHT:
-                raise translate(error, f"trying what writeMode={detail.mode} does") from None
+                raise translate(error, f"testing writeMode={detail.mode}") from None
             raise StoreRefused(
                 f"The user lacks a right: {error.args[1]}",
                 why=f"writeMode={detail.mode} needs it",
@@ -350,15 +351,15 @@ def _require_rights(
 
 
 def require_kept(detail: TableRows, columns: Iterable[TableColumn]) -> None:
-    """Refuse a table that could make other values of rows, which were checked against another.
+    """Reject an altered table that could change values of rows that tasks have checked.
 
-    A column that holds all that the other one did is fine: a row that the server refused may have
-    asked for that.
+    A column that holds all values that the former one held is accepted: the user may have widened
+    it for a row that the server rejected.
 
     Raises:
-        StoreRefused: it was altered.
+        StoreRefused: someone altered the table.
     """
-    if detail.checked is None:  # no table was looked up for the plan
+    if detail.checked is None:  # the plan was made without a table
         return
     for name, now in named(columns, detail.columns).items():
         then = detail.checked.get(name)
@@ -366,17 +367,18 @@ def require_kept(detail: TableRows, columns: Iterable[TableColumn]) -> None:
             was = then.declared if then else "of another type"
             raise StoreRefused(
                 f"Column {name!r} of table {detail.table_name} was {was}, and is {now.declared}",
-                why="rows were checked against the column as it was, and it could make other"
-                " values of them",
-                todo="restart the query, which checks its rows anew; if the error stays, the epoch"
-                " is decided: alter the column back, or widen it, until that epoch is finished",
+                why="tasks checked the rows against the former column, and the new one could change"
+                " their values",
+                todo="restart the query, which checks its rows again; if the error persists, the"
+                " epoch is decided: alter the column back, or widen it, until sparkonce has"
+                " finished that epoch",
             )
 
 
 def _holds_all(now: TableColumn, then: TableColumn | None, makes: list[Coercion]) -> bool:
-    """Whether a column, which `makes` other values, holds as it is all that it held before.
+    """Whether a column stores unchanged all values that it stored before.
 
-    There is no `then` where it made no other value of any.
+    `makes` are its coercions. `then` is None if the former column had none.
     """
     if of_null(now) and not (then and of_null(then)):
         return False

@@ -1,4 +1,4 @@
-"""Rows that the server does not take: how they are found, named, and put aside."""
+"""Finds, names and sets aside the rows that the server rejects."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from sparkonce.values import from_json, letters, spark_types
 from sparkonce.values.letters import Letter
 
 PutAside = Callable[[Letter, "int | None", str], None]
-"""Takes the letter of a row, the partition that it came in if that is known, and the reason in
-words that others share. Raises TooManyBadRows where more can't be stored than may go aside."""
+"""Takes the dead letter of a row, its partition if known, and the reason without values of the row.
+Raises TooManyBadRows if the epoch has more bad rows than option ``maxBadRows`` allows."""
 
 Rows = TypeVar("Rows", EncodedRows, range)
 
 
 class RefusedRow(SparkonceError):
-    """The server refused this row; nothing of its statement took effect."""
+    """The server rejected this row; its statement had no effect."""
 
 
 class Refusals:
-    """What becomes of the rows of an epoch that can't be stored.
+    """Handles the bad rows of an epoch.
 
-    All methods raise `RefusedRow` where there is no `put_aside`: it stops the epoch.
+    Without `put_aside` all methods raise `RefusedRow`, which stops the epoch.
 
     Attributes:
-        ambiguous: whether a row may be taken for a stored one that has another key.
-        partition: whose rows are applied now; None if they may come from several.
+        ambiguous: whether the server may match a row with a stored row that has another key.
+        partition: whose rows are being applied; None if they may be of several partitions.
     """
 
     def __init__(self, detail: TableRows, put_aside: PutAside | None, *, ambiguous: bool) -> None:
@@ -44,24 +44,24 @@ class Refusals:
         self.partition: int | None = None
 
     def of_task(self, letter: Letter) -> None:
-        """Put a row aside that a task has refused."""
+        """Set aside a row that a task has rejected."""
         todo = "set option onBadRow=deadLetter again"
         self._put_aside(RefusedRow(letter.reason, OF_TASK, todo), letter)
 
     def by_server(self, row: list[str], error: pymysql.MySQLError) -> None:
-        """Refuse a row, by its literals, that the server does not take."""
+        """Refuse a row that the server rejects; `row` has its literals."""
         if self.ambiguous and OTHER in str(error):
             refused = RefusedRow(
-                "it has another stored row's value in another unique key",
-                "as an update it would change that row, whose key is another",
-                "mend the row or the stored one, or drop the other unique key",
+                "another stored row has its value in another unique key",
+                "as an update it would change that row, which has another key",
+                "correct the row or the stored one, or drop the other unique key",
             )
         else:
             refused = RefusedRow(message(error), *failure_of(error)[1:])
         self.refuse(row, refused)
 
     def refuse(self, row: list[str], error: RefusedRow) -> None:
-        """Refuse a row, by its literals; it is named by its key, or by all of it without one."""
+        """Refuse a row; the error names its key, or all its columns if it has no key."""
         literals = dict(zip(self.detail.columns, row, strict=False))
         key = {name: literals[name] for name in self.detail.key} or literals
         named = ", ".join(f"{name}={_shortened(literal)}" for name, literal in key.items())
@@ -76,7 +76,7 @@ class Refusals:
 
 
 def _letter(reason: str, row: Sequence[str], detail: TableRows) -> Letter:
-    """The letter of a row by its literals, and a flag behind them if rows are folded."""
+    """The dead letter of a row, from its literals and, if rows are folded, the flag after them."""
     named = dict(zip(detail.columns, row, strict=False))
     trees: dict[str, Any] = {name: value(literal) for name, literal in named.items()}
     schema = spark_types.parse(detail.schema)
@@ -91,12 +91,12 @@ def _letter(reason: str, row: Sequence[str], detail: TableRows) -> Letter:
 def sent_in_halves(
     parts: Iterable[Rows], send: Callable[[Rows], object]
 ) -> Iterator[tuple[Rows, pymysql.MySQLError]]:
-    """Send rows, part by part; what the server does not take of them, row by row.
+    """Send rows part by part, and yield each row that the server rejects, with its error.
 
-    A part that is refused is sent again in halves, and these in halves, in their order.
+    If the server rejects a part, its halves are sent in order, and so on down to single rows.
 
     Raises:
-        pymysql.MySQLError: it is not a row that the server objects to.
+        pymysql.MySQLError: the server's error does not concern a row.
     """
     for part in parts:
         left = [part]
@@ -109,7 +109,7 @@ def sent_in_halves(
                     raise
                 middle = len(rows) // 2
                 if middle:
-                    # The first half is taken off first: rows take effect in their order.
+                    # pop takes the first half first: rows take effect in order.
                     left += [rows[middle:], rows[:middle]]
                 else:
                     yield rows, error

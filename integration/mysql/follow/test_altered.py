@@ -286,7 +286,7 @@ def test_rows_from_when_a_table_had_a_history_are_refused(
     end = made.latest()
     table.run("SET SESSION system_versioning_alter_history = KEEP")
     table.run(f"ALTER TABLE {table} {PERIODS[begins]}")
-    why = "system versioned" if metadata == "FULL" else "can't be told that were logged before"
+    why = "system versioned" if metadata == "FULL" else "are unreadable if they were logged before"
     with pytest.raises(StoreRefused, match=why):
         rows(table.feed(), begin, end)
 

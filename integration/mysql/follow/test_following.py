@@ -115,7 +115,9 @@ def test_logs_that_were_purged_are_told_with_their_transactions(table: Table) ->
     purge(table.client)
     end = made.latest()
     assert changes(made, kept, end, "id") == [("c", 2)]
-    with pytest.raises(UnreadLost, match=f"Transactions {between(made, begin, kept)} were purged"):
+    with pytest.raises(
+        UnreadLost, match=f"purged transactions {between(made, begin, kept)} before"
+    ):
         made.between(begin, end)
     with pytest.raises(UnreadLost, match="purged"):
         made.advance(begin, end, 10)
@@ -224,7 +226,7 @@ def test_logs_that_are_purged_between_plan_and_read_are_told(table: Table) -> No
     (split,) = made.between(begin, made.latest())
     table.run("FLUSH BINARY LOGS")
     purge(table.client)
-    with pytest.raises(UnreadLost, match="were purged before they were read"):
+    with pytest.raises(UnreadLost, match=r"purged transactions .* before the query read them"):
         list(table.feed().read(split))
 
 
@@ -259,7 +261,7 @@ def test_columns_without_names_are_told_by_place_until_the_table_is_altered(tabl
     found = [row["n"] for part in parts for batch in made.read(part) for row in batch.to_pylist()]
     assert found == [2]
     for skipped in ({}, {"skipTransactions": _at(made, end)}):
-        with pytest.raises(StoreRefused, match=r"can't be told that were logged before"):
+        with pytest.raises(StoreRefused, match=r"are unreadable if they were logged before"):
             rows(table.feed(**skipped), begin, end)
     later = table.feed(skipTransactions=_at(made, end))
     assert changes(later, end, None, "n", "more") == [("c", 3, 4)]
@@ -299,7 +301,7 @@ def test_a_checkpoint_of_another_table_is_refused(table: Table) -> None:
 
 def test_gtids_of_another_kind_of_server_are_refused(table: Table, mysql_name: str) -> None:
     theirs = "0-1-5" if mysql_name == "mysql" else "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5"
-    with pytest.raises(OptionError, match="which is no set of GTIDs of the server"):
+    with pytest.raises(OptionError, match="which is not a GTID set of the server"):
         table.feed(startingPosition=theirs).begin()
 
 
@@ -310,9 +312,9 @@ def test_a_checkpoint_of_another_kind_of_server_is_refused(
     """Or the whole log were given again: nothing of it is in such a checkpoint."""
     theirs = "0-1-5" if mysql_name == "mysql" else "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5"
     made, read = table.feed(failOnDataLoss=tolerance), {"gtids": theirs}
-    with pytest.raises(StoreRefused, match="no set of GTIDs of the server"):
+    with pytest.raises(StoreRefused, match="not a GTID set of the server"):
         made.advance(read, made.latest(), None)
-    with pytest.raises(StoreRefused, match="no set of GTIDs of the server"):
+    with pytest.raises(StoreRefused, match="not a GTID set of the server"):
         made.between(read, made.latest())
 
 
@@ -323,7 +325,7 @@ def test_a_checkpoint_of_a_server_that_gave_nothing_to_this_one_is_refused(
     """Its own transactions may all be those that were read under other names."""
     theirs = "0-77-5" if mysql_name == "mariadb" else "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5"
     made = table.feed(failOnDataLoss=tolerance)
-    wanted = "has never had" if tolerance == "true" else "can't be told"
+    wanted = "has never had" if tolerance == "true" else "is unknown"
     with pytest.raises(StoreError, match=wanted):
         made.advance({"gtids": theirs}, made.latest(), None)
 

@@ -231,7 +231,7 @@ def test_rows_that_a_foreign_key_changes_are_in_a_snapshot_or_refused(
     ] == ["OFF"]
     late = bare.feed()
     late.between(late.begin(), late.latest())
-    assert ("does not have these changes" in caplog.text) is not are_logged
+    assert ("lacks these changes" in caplog.text) is not are_logged
     made = snapshot(bare)
     if not are_logged:
         with pytest.raises(StoreRefused, match=f"foreign key {bare}_k changes rows of table"):
@@ -247,7 +247,7 @@ def test_a_snapshot_whose_log_was_purged_can_t_go_on(table: Table) -> None:
     begin = made.begin()
     table.run(f"UPDATE {table} SET n = 0", "FLUSH BINARY LOGS", f"UPDATE {table} SET n = 1")
     purge(table.client)
-    with pytest.raises(UnreadLost, match="were purged before they were read"):
+    with pytest.raises(UnreadLost, match=r"purged transactions .* before the query read them"):
         made.between(begin, {"gtids": begin["gtids"]})
 
 
