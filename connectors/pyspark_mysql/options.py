@@ -1,6 +1,6 @@
-"""The options of the MySQL connector, and how their texts are read.
+"""The options of the MySQL connector, and the functions that parse their values.
 
-What reads a text raises ValueError where it is none; `sparkonce.options` makes an error of it.
+A parser raises ValueError for an invalid value; `sparkonce.options` turns it into an OptionError.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NAME = r"(?:`(?:[^`]|``)+`|[^`.]+)"
 
 
 def table_name(text: str) -> tuple[str, ...]:
-    """Read option ``dbtable``: a table, or a database and a table."""
+    """Parse option ``dbtable``: a table, or a database and a table."""
     if not re.fullmatch(rf"{_NAME}(?:\.{_NAME})?", text):
         raise ValueError("orders, shop.orders, or `odd.name` between backticks")
     parts = re.findall(_NAME, text)
@@ -30,30 +30,30 @@ def table_name(text: str) -> tuple[str, ...]:
 
 
 def name(text: str) -> str:
-    """Read the name of a table or a database."""
+    """Parse the name of a table or a database."""
     if not NAME.fullmatch(text):
         raise ValueError(NAME_RULE)
     return text
 
 
 def start(text: str) -> str:
-    """Read option ``startingPosition``."""
+    """Parse option ``startingPosition``."""
     found = "".join(text.split()).lower()
     if found not in ("snapshot", "latest") and not (found and is_gtids(found)):
-        raise ValueError("snapshot, latest, or a set of GTIDs as the server writes it")
+        raise ValueError("snapshot, latest, or a GTID set as the server writes it")
     return found
 
 
 def transactions(text: str) -> frozenset[str]:
-    """Read option ``skipTransactions``."""
+    """Parse option ``skipTransactions``."""
     found = frozenset("".join(text.split()).lower().split(","))
     if not all(map(is_gtid, found)):
-        raise ValueError("GTIDs with commas between, as the error names them: no ranges")
+        raise ValueError("comma-separated GTIDs without ranges, as the error names them")
     return found
 
 
 def followed(text: str) -> list[str]:
-    """Read option ``columns`` of a stream: without that column, deleted rows look like others."""
+    """Parse option ``columns`` of a stream. Adds ``_op``, which marks deleted rows."""
     names = columns(text)
     return names if OP in map(str.lower, names) else [*names, OP]
 
@@ -82,51 +82,51 @@ OPTIONS = (
     Option(
         "writeMode",
         "`append` inserts rows; `upsert` inserts or updates them by key; `increment` adds all"
-        " other columns to the stored row's; `delete` deletes the rows with these keys. Default:"
-        " `upsert` where a key is given, else `append`.",
+        " other columns to those of the stored row; `delete` deletes the rows with these keys."
+        " Default: `upsert` if a key is set, else `append`.",
         choice(*MODES),
     ),
     Option(
         "key",
-        "Columns that name a row: `order_id,line_no`. For upsert and increment they must be the"
+        "Columns that identify a row: `order_id,line_no`. For upsert and increment they must be the"
         " primary key or a unique index.",
         columns,
     ),
     Option(
         "nulls",
-        "Upsert: `write` stores a null, `keep` leaves what is stored. `keep` goes with neither"
-        " `opColumn` nor `sequenceColumn`.",
+        "Upsert: `write` stores a null, `keep` keeps the stored value. `keep` can't be combined"
+        " with `opColumn` or `sequenceColumn`.",
         choice("write", "keep"),
         "write",
     ),
     Option(
         "opColumn",
-        "A column that says what each row does, and is not stored: I, U, D; insert, update, delete;"
+        "A column, not stored, with the operation of each row: I, U, D; insert, update, delete;"
         " Debezium's c, u, d, r; `_change_type` of Spark and Delta.",
     ),
     Option(
         "sequenceColumn",
-        "Within an epoch the row with the highest value wins for a key, deletes included; of equal"
-        " ones, and without it, the last by (partition, row). Not stored if the table has no such"
-        " column.",
+        "Of the rows of a key in an epoch, deletes included, the one with the highest value wins."
+        " Of equal values, and without the option, the last by (partition, row) wins. Not stored if"
+        " the table lacks the column.",
     ),
     Option(
         "onBadRow",
-        "A row that can't be stored: `fail` stops the epoch, nothing of it takes effect, and the"
-        " error names the row; `deadLetter` writes it to a table, and the others go on.",
+        "For a bad row: `fail` stops the epoch, no row of it takes effect, and the error names the"
+        " bad row. `deadLetter` writes the bad row to a table and applies the others.",
         choice("fail", "deadLetter"),
         "fail",
     ),
-    Option("deadLetter", "The table for `onBadRow=deadLetter`, in the same server.", table_name),
+    Option("deadLetter", "The table for `onBadRow=deadLetter`, on the same server.", table_name),
     Option(
         "maxBadRows",
-        "How many rows of an epoch `onBadRow=deadLetter` puts aside: a number, or a share and"
-        " always 10 rows. With more the query stops, as the table may be at fault. Epochs of which"
-        " no row is stored count together.",
+        "The maximum of bad rows of an epoch with `onBadRow=deadLetter`: a number, or a share and"
+        " always 10 rows. With more the query stops, because the table may be the cause. Epochs"
+        " whose rows are all bad count together.",
         max_bad_rows,
         max_bad_rows("10%"),
     ),
-    Option("createTable", "Whether to create a target that is not there.", boolean, False),
+    Option("createTable", "Whether to create a missing target.", boolean, False),
     Option(
         "ledgerSchema",
         "Database of the connector's own tables, on the same server. Default: the target's.",
@@ -134,7 +134,7 @@ OPTIONS = (
     ),
     Option(
         "atomicity",
-        "`epoch`: a whole epoch is one transaction. `chunk`: one for each chunk, for servers that"
+        "`epoch`: one transaction for an epoch. `chunk`: one for each chunk, for servers that"
         " limit a transaction's size; readers may see a part of an epoch.",
         choice("epoch", "chunk"),
         "epoch",
@@ -147,54 +147,57 @@ READING = (
     URL,
     Option(
         "dbtable",
-        "What is read: `orders`, `shop.orders`, or `(SELECT ...) AS o`.",
+        "The table or subquery to read: `orders`, `shop.orders`, or `(SELECT ...) AS o`.",
         lambda text: subquery(text) or table_name(text),
     ),
-    Option("query", "Or a SELECT whose rows are read."),
+    Option("query", "A SELECT to read, instead of `dbtable`."),
     Option(
         "partitionColumn",
-        "A whole number, date or timestamp by whose ranges splits are made, with `lowerBound` and"
-        " `upperBound`. Default: the first column of the primary key, if it is one.",
+        "A column of whole numbers, dates or timestamps whose ranges are the splits, with"
+        " `lowerBound` and `upperBound`. Default: the first column of the primary key, if it has"
+        " such a type.",
     ),
-    Option("lowerBound", "A value near the least one; lower ones are read, too."),
-    Option("upperBound", "A value near the largest one; higher ones are read, too."),
-    Option("numPartitions", "Most splits.", integer(1, 10_000), 4),
+    Option("lowerBound", "A value near the lowest one; lower values are read, too."),
+    Option("upperBound", "A value near the highest one; higher values are read, too."),
+    Option("numPartitions", "The maximum number of splits.", integer(1, 10_000), 4),
     Option(
         "consistency",
-        "`splits`: each split is one state of the server, and the log tells if they differ."
-        " `snapshot`: the read fails if they do, or where the server can't tell.",
+        "`splits`: each split sees one state of the server, and a log line reports splits that"
+        " differ. `snapshot`: the read fails if they differ, or if the server can't verify it.",
         choice("splits", "snapshot"),
         "splits",
     ),
     *TLS,
     *READS,
 )
-"""Of `spark.read`."""
+"""The options of `spark.read`."""
 
 COLUMNS = Option(
     "columns",
-    "Columns to be followed: `id,name`; `_op` always is. Default: all of the table, `_op`, `_gtid`"
-    " and `_ts`.",
+    "Columns to follow: `id,name`; `_op` is always included. Default: all columns of the table,"
+    " `_op`, `_gtid` and `_ts`.",
     followed,
 )
 FOLLOWING = (
     URL,
-    Option("dbtable", "What is followed: `orders`, or `shop.orders`.", table_name, required=True),
+    Option(
+        "dbtable", "The table to follow: `orders`, or `shop.orders`.", table_name, required=True
+    ),
     Option(
         STARTS,
-        "Where a new query begins: `snapshot`, with the rows that are there; `latest`; or behind a"
-        " set of GTIDs, as the server writes it.",
+        "Where a new query begins: `snapshot`, with the existing rows; `latest`, with later"
+        " changes; or after a GTID set, as the server writes it.",
         start,
         required=True,
     ),
-    Option("numPartitions", "Most splits of a snapshot.", integer(1, 10_000), 4),
+    Option("numPartitions", "The maximum number of splits of a snapshot.", integer(1, 10_000), 4),
     Option(
         "skipTransactions",
-        "GTIDs of transactions that are passed without their rows: of those that no stream can"
-        " follow, the error names them.",
+        "GTIDs of transactions to skip without their rows. The error names transactions that no"
+        " stream can follow.",
         transactions,
     ),
     *TLS,
     *(COLUMNS if one.name == COLUMNS.name else one for one in FOLLOWS),
 )
-"""Of `spark.readStream`."""
+"""The options of `spark.readStream`."""

@@ -1,1 +1,1 @@
-"""The binary log: transactions and their sets, tables, rows and values as it has them."""
+"""Decodes the binary log: transactions, GTID sets, tables, rows and values."""

@@ -1,8 +1,8 @@
-"""Events of the binary log: out of a connection's bytes, and what the body of each kind says.
+"""Events of the binary log: reads them from a connection, and decodes the body of each kind.
 
-All numbers are little-endian, but for what MariaDB compresses. See "Replication Protocol" and
-"Binlog Event" in https://dev.mysql.com/doc/dev/mysql-server/latest/, with libs/mysql/binlog/event
-in MySQL's source; of MariaDB's own events sql/log_event.h, and
+All numbers are little-endian, except the sizes of data that MariaDB compresses. See "Replication
+Protocol" and "Binlog Event" in https://dev.mysql.com/doc/dev/mysql-server/latest/, with
+libs/mysql/binlog/event in MySQL's source. For MariaDB's events see sql/log_event.h, and
 https://mariadb.com/docs/server/reference/clientserver-protocol/replication-protocol.
 """
 
@@ -21,8 +21,8 @@ from pyspark_mysql.binlog.gtids import DomainGtid, TaggedGtid
 RECEIVED = 1024 * 1024
 LONGEST_PACKET = 0xFFFFFF
 
-# The header of an event: 4 time in seconds, 1 type, 4 server id, 4 size of header and body and
-# checksum, 4 offset in the file where it ends, 2 flags.
+# The header of an event, in bytes: 4 time in seconds, 1 type, 4 server id, 4 size of header, body
+# and checksum, 4 offset of its end in the file, 2 flags.
 HEADER = 19
 
 QUERY, ROTATE, FORMAT, XID, LOAD_DATA, TABLE_MAP, INCIDENT = 2, 4, 15, 16, 18, 19, 26
@@ -31,31 +31,31 @@ MARIADB_GTID, MARIADB_QUERY = 162, 165
 
 INSERT, UPDATE, DELETE = OPERATIONS = "c", "u", "d"
 
-# By the type of an event what its rows did, and the version of its form. Version 2 is MySQL's since
-# 5.6; MariaDB has compressed ones (log_bin_compress), too.
+# By the type of an event, the operation of its rows, and the version of its form. MySQL has version
+# 2 since 5.6; MariaDB also has compressed ones (log_bin_compress).
 ROWS = {23 + at: (one, 1) for at, one in enumerate(OPERATIONS)}
 ROWS |= {30 + at: (one, 2) for at, one in enumerate(OPERATIONS)}
 COMPRESSED = {166 + at: (one, 1) for at, one in enumerate(OPERATIONS)}
 COMPRESSED |= {169 + at: (one, 2) for at, one in enumerate(OPERATIONS)}
 
-# Types that are of no transaction: the end of a server or a file, and signs of life.
+# Types outside transactions: the end of a server or a file, and heartbeats.
 OUTSIDE = {3, ROTATE, 27, 41}
-# Others that change no row. Numbers and files that a statement takes are among them: the statement
-# follows, and counts.
+# Other types that change no row. They include the numbers and files that a statement uses: the
+# statement itself follows.
 WITHOUT_CHANGES = {5, 9, 11, 13, 14, 17, 28, 29, 35, 36, 37, 160, 161, 163, 164}
 
-IGNORABLE = 0x80  # LOG_EVENT_IGNORABLE_F: who does not know the event may pass over it
+IGNORABLE = 0x80  # LOG_EVENT_IGNORABLE_F: a reader that does not know the event may skip it
 STANDALONE, TRANSACTIONAL = 1, 4  # FL_STANDALONE, FL_TRANSACTIONAL of a Gtid_log_event
 SQL_MODE, CLIENT_CHARSET = 1, 4
 ZSTD = 0
 
 
 class Event(NamedTuple):
-    """An event, where it lies in what has come."""
+    """An event, and its place in the received bytes."""
 
     kind: int
     data: bytes
-    at: int  # where its body begins; its header lies before that
+    at: int  # where its body begins, after its header
     end: int
 
     @property
@@ -65,42 +65,42 @@ class Event(NamedTuple):
 
     @property
     def seconds(self) -> int:
-        """When its statement began, since 1970."""
+        """The start of its statement, in seconds since 1970."""
         return int.from_bytes(self.data[self.at - 19 : self.at - 15], "little")
 
     @property
     def end_in_file(self) -> int:
-        """Where it ends in its file; of large files the low four bytes of that."""
+        """The offset of its end in its file; in large files the low four bytes of it."""
         return int.from_bytes(self.data[self.at - 6 : self.at - 2], "little")
 
     @property
     def is_ignorable(self) -> bool:
-        """Whether a reader that does not know it may pass over it."""
+        """Whether a reader that does not know the event may skip it."""
         return bool(self.data[self.at - 2] & IGNORABLE)
 
     @property
     def is_whole(self) -> bool:
-        """Whether it has the checksum that stands behind it: 4 bytes, CRC-32 of all before it."""
+        """Whether the event matches its checksum: the last 4 bytes, CRC-32 of all before them."""
         _, data, at, end = self
         return zlib.crc32(data[at - 19 : end - 4]) == int.from_bytes(data[end - 4 : end], "little")
 
 
 class LogFile(NamedTuple):
-    """A file of a log. Those of one name that other servers have, or had, begin otherwise."""
+    """A file of a log. Time and server tell it from files of the same name on other servers."""
 
     name: str = ""
     made: int = 0  # when it was begun, in seconds since 1970
     server: int = 0  # the number of the server that began it
 
     def begun(self, event: Event) -> LogFile:
-        """The same, as its FORMAT_DESCRIPTION_EVENT says."""
+        """The file with the time and server of its FORMAT_DESCRIPTION_EVENT."""
         return LogFile(self.name, event.seconds, event.server)
 
 
 class LogPlace(NamedTuple):
-    """Where a transaction begins that was read, as were all before it in this log.
+    """The place of a transaction that was read, as were all transactions before it in this log.
 
-    It is a hint: a file of that name may come to hold another transaction there.
+    It is a hint: a later file of that name may have another transaction at this place.
     """
 
     file: LogFile
@@ -112,23 +112,23 @@ class TransactionBegin(NamedTuple):
     """The beginning of a transaction."""
 
     gtid: TaggedGtid | DomainGtid
-    micros: int  # when it was committed, since 1970
-    size: int = 0  # bytes of all its events; 0 where the log does not tell (MariaDB)
-    alone: bool = False  # it is one statement, without an end of its own (MariaDB)
-    transactional: bool = True  # a crash in its midst takes it back
+    micros: int  # the time of its commit, in microseconds since 1970
+    size: int = 0  # bytes of all its events; 0 if the log lacks the number (MariaDB)
+    alone: bool = False  # it is a single statement, without an event at its end (MariaDB)
+    transactional: bool = True  # the server rolls it back after a crash
 
 
 class LoggedStatement(NamedTuple):
-    """A statement, and how the server was to read it."""
+    """A statement, and the settings by which the server parsed it."""
 
-    database: str  # the default one
+    database: str  # the default database
     text: bytes
-    mode: int = 0  # ``sql_mode``, as bits
-    collation: int = 0  # a number of the client's character set; 0 where the log does not tell
+    mode: int = 0  # the bits of ``sql_mode``
+    collation: int = 0  # the number of the client's collation; 0 if the log lacks it
 
 
 class LengthEncoded:
-    """Numbers and bytes one behind the other, each told by a "Length-Encoded Integer"."""
+    """A sequence of numbers and bytes, with "Length-Encoded Integers"."""
 
     def __init__(self, data: bytes, at: int = 0) -> None:
         self.data, self.at = data, at
@@ -142,18 +142,18 @@ class LengthEncoded:
         return found
 
     def value(self) -> bytes:
-        """The next bytes, which stand behind their number."""
+        """The next bytes, which follow their length."""
         return self.take(self.number())
 
     def take(self, size: int) -> bytes:
-        """So many bytes."""
+        """The next `size` bytes."""
         self.at += size
         return self.data[self.at - size : self.at]
 
 
 def length(data: bytes, at: int) -> tuple[int, int]:
-    """A "Length-Encoded Integer" of the protocol, and where it ends."""
-    # Below 251 the byte is the number. 252, 253 and 254 say that 2, 3 and 8 bytes of it follow.
+    """A "Length-Encoded Integer" of the protocol, and the place after it."""
+    # Below 251 the byte is the number. After 252, 253 and 254 a number of 2, 3 or 8 bytes follows.
     first = data[at]
     if first < 0xFB:
         return first, at + 1
@@ -162,7 +162,7 @@ def length(data: bytes, at: int) -> tuple[int, int]:
 
 
 def events(connection: Any) -> Iterator[Event]:
-    """The events that a server sends, until it says that there are no more, or raises an error."""
+    """The events that a server sends, until it ends the log or sends an error."""
     try:
         for data in _payloads(connection._rfile.raw):
             # The first byte is 0 before an event, 255 before an error, and 254 at the end.
@@ -173,15 +173,15 @@ def events(connection: Any) -> Iterator[Event]:
             elif data[0] == 0xFF:
                 pymysql.err.raise_mysql_exception(data)
     except OSError as error:
-        raise pymysql.OperationalError(2013, f"no answer: {error}") from None
+        raise pymysql.OperationalError(2013, f"no reply: {error}") from None
 
 
 def _payloads(stream: io.RawIOBase) -> Iterator[bytes]:
-    """What packets hold: 3 bytes of length, 1 of number, the payload.
+    """The payloads of packets: 3 bytes of length, 1 of number, the payload.
 
-    A payload of the largest length goes on in the next packet.
+    A payload of the largest length continues in the next packet.
     """
-    # The client's own buffer has 8 KiB; it is empty, as the answers to all else were read.
+    # The client's buffer has 8 KiB; it is empty, because all other replies have been read.
     read = io.BufferedReader(stream, RECEIVED).read
     while True:
         parts, size = list[bytes](), LONGEST_PACKET
@@ -198,25 +198,25 @@ def _require(found: bytes, size: int) -> bytes:
 
 
 def checksum_size(event: Event) -> int:
-    """Bytes behind each event from now on, as a FORMAT_DESCRIPTION_EVENT says."""
-    # 2 version, 50 the server's, 4 time, 1 size of headers, 1 for each type of event its least
-    # size, then 1 the algorithm, and always 4 of a checksum, with which this event comes here.
+    """The size of the checksum of later events, from a FORMAT_DESCRIPTION_EVENT."""
+    # In bytes: 2 version, 50 the server's version, 4 time, 1 size of headers, for each type of
+    # event 1 with its least size, 1 the algorithm. This event always has 4 bytes of checksum.
     return 4 * (event.data[event.end - 5] == 1)
 
 
 def file_name(event: Event) -> str:
-    """The file that a ROTATE_EVENT says that the next events are of."""
-    # 8 offset of the first event in it, then the name. The server makes up such an event before all
-    # others; whether it has a checksum is not known then.
+    """The file of the next events, from a ROTATE_EVENT."""
+    # 8 bytes offset of its first event, then the name. The server sends a made-up event of this
+    # type before all others, when the reader does not yet know whether events have checksums.
     end = event.end - 4 * event.is_whole
     return event.data[event.at + 8 : end].decode()
 
 
 def _begin(event: Event) -> TransactionBegin:
-    """A GTID_LOG_EVENT of MySQL's."""
-    # 1 flags, 16 UUID, 8 number, 1 that is 2, 8 last committed, 8 sequence number, 7 when it was
-    # committed here, a size of the transaction with this event, 4 version. The highest bit of the
-    # time says that 7 bytes follow: when it was committed on the first server, or 0.
+    """A GTID_LOG_EVENT of MySQL."""
+    # In bytes: 1 flags, 16 UUID, 8 number, 1 with the value 2, 8 last committed, 8 sequence number,
+    # 7 time of the commit here, the size of the transaction with this event, 4 version. If the
+    # highest bit of the time is set, 7 bytes follow: time of the commit on the first server, or 0.
     data, at = event.data, event.at
     number = int.from_bytes(data[at + 17 : at + 25], "little", signed=True)
     micros = int.from_bytes(data[at + 42 : at + 49], "little")
@@ -229,11 +229,11 @@ def _begin(event: Event) -> TransactionBegin:
 
 
 def _begin_tagged(event: Event) -> TransactionBegin:
-    """A GTID_TAGGED_LOG_EVENT of MySQL's since 8.3: the same, as fields with numbers."""
-    # See "MySQL Serialization Library": version, size, last field that can't be passed over; then
-    # each field's number and value: 1 UUID in 16 numbers, 2 number, 3 tag, 6 when it was committed
-    # here, 7 and on the first server, if that differs, 8 size. From 2 on, numbers but the sizes of
-    # texts are signed where MySQL's are: of 2 the sign is the lowest bit.
+    """A GTID_TAGGED_LOG_EVENT of MySQL since 8.3: the same, as numbered fields."""
+    # See "MySQL Serialization Library": version, size, last field that can't be skipped; then the
+    # number and value of each field. 1: UUID in 16 numbers, 2: number, 3: tag, 6: time of the
+    # commit here, 7: the one on the first server, if that differs, 8: size. From 2 on, numbers
+    # other than sizes of texts are signed if MySQL's are: of 2 the lowest bit is the sign.
     data = event.data
     _, at = _varlen(data, event.at + 1)
     _, at = _varlen(data, at)
@@ -256,15 +256,15 @@ def _begin_tagged(event: Event) -> TransactionBegin:
 
 
 def _varlen(data: bytes, at: int) -> tuple[int, int]:
-    """A number that has as many ones at its low end as bytes follow the first, and its end."""
+    """A number, and the place after it. Its low ones count the bytes that follow the first."""
     more = 8 if data[at] == 0xFF else (~data[at] & data[at] + 1).bit_length() - 1
     raw = int.from_bytes(data[at : at + more + 1], "little")
     return raw >> min(more + 1, 8), at + more + 1
 
 
 def begin_in_domain(event: Event) -> TransactionBegin:
-    """A Gtid_log_event of MariaDB's."""
-    # 8 number, 4 domain, 1 flags; the server stands in the header.
+    """A Gtid_log_event of MariaDB."""
+    # 8 bytes number, 4 domain, 1 flags; the header has the server.
     data, at = event.data, event.at
     number = int.from_bytes(data[at : at + 8], "little")
     domain = int.from_bytes(data[at + 8 : at + 12], "little")
@@ -283,16 +283,16 @@ BEGINS: dict[int, Callable[[Event], TransactionBegin]] = {
     MARIADB_GTID: begin_in_domain,
 }
 
-# Types of which it is known what they tell.
+# Types that the reader can decode or skip.
 KNOWN = {*WITHOUT_CHANGES, *BEGINS, QUERY, XID, TABLE_MAP, LOAD_DATA, XA_PREPARE, PARTIAL_UPDATE}
 KNOWN |= {PAYLOAD, MARIADB_QUERY, *ROWS, *COMPRESSED}
 
 
 def statement(event: Event) -> LoggedStatement:
-    """What a QUERY_EVENT, or an EXECUTE_LOAD_QUERY_EVENT of LOAD DATA, says."""
-    # 4 thread, 4 seconds it took, 1 size of the database's name, 2 error, 2 size of the variables;
-    # of LOAD DATA 4 file, 4 and 4 where the file's name stands in the text, 1 what it does with
-    # duplicates; then the variables, the database, a zero, and the text.
+    """The statement of a QUERY_EVENT, or of an EXECUTE_LOAD_QUERY_EVENT (LOAD DATA)."""
+    # In bytes: 4 thread, 4 duration in seconds, 1 size of the database's name, 2 error, 2 size of
+    # the variables; of LOAD DATA 4 file, 4 and 4 place of the file's name in the text, 1 handling
+    # of duplicates; then the variables, the database, a zero, and the text.
     data, at = event.data, event.at
     name, status = data[at + 8], int.from_bytes(data[at + 11 : at + 13], "little")
     at += 26 if event.kind == LOAD_DATA else 13
@@ -307,10 +307,10 @@ def statement(event: Event) -> LoggedStatement:
 
 
 def _variables(status: bytes) -> dict[int, int]:
-    """The first of the "Query event status variables": each a number, and what belongs to it."""
-    # 0 flags: 4; 1 SQL mode: 8; 3 increment and offset: 2 and 2; 4 collations of client,
-    # connection and server: 2 each. A catalog's name has its size before it, of 2 a zero behind it.
-    # They come in the order 0, 1, 6 or 2, 3, 4; nothing behind them is needed.
+    """The first "Query event status variables": the number of each, and its value."""
+    # 0 flags: 4 bytes; 1 SQL mode: 8; 3 increment and offset: 2 and 2; 4 collations of client,
+    # connection and server: 2 each. A catalog's name (2, 6) follows its size; in 2 a zero follows
+    # the name. The order is 0, 1, 6 or 2, 3, 4; later variables are not needed.
     at, found = 0, dict[int, int]()
     while at < len(status) and CLIENT_CHARSET not in found:
         kind = status[at]
@@ -325,9 +325,10 @@ def _variables(status: bytes) -> dict[int, int]:
 
 
 def rows(event: Event) -> tuple[str, bytes, bool]:
-    """What a WRITE_ROWS, UPDATE_ROWS or DELETE_ROWS_EVENT did, its rows, and if they are whole."""
-    # 6 table, 2 flags; in version 2 a size of 2, itself included, and so much more; the number of
-    # columns, a bit for each that the rows have, of updates two times; then the rows.
+    """The operation of a rows event, its rows, and whether they have all columns."""
+    # In bytes: 6 table, 2 flags; in version 2 a size of 2 bytes, which includes itself, and data of
+    # that size; the number of columns, a bit for each column of the rows, for updates twice; then
+    # the rows.
     data, at = event.data, event.at + 8
     operation, version = ROWS.get(event.kind) or COMPRESSED[event.kind]
     if version == 2:
@@ -343,8 +344,8 @@ def rows(event: Event) -> tuple[str, bytes, bool]:
 
 def payload(event: Event) -> Iterator[Event]:
     """The events of a compressed transaction (TRANSACTION_PAYLOAD_EVENT)."""
-    # Fields, each a type, a size and a value: 1 the size of what is compressed, 2 how it is, 3 the
-    # size before that, 0 the end of them. Then events without checksums.
+    # Fields, each a type, a size and a value: 1 the compressed size, 2 the algorithm, 3 the
+    # uncompressed size, 0 the end of the fields. Then events without checksums.
     fields, found = LengthEncoded(event.data, event.at), dict[int, int]()
     while kind := fields.number():
         found[kind] = LengthEncoded(fields.value()).number()
@@ -359,8 +360,8 @@ def payload(event: Event) -> Iterator[Event]:
 
 
 def _inflated(body: bytes) -> bytes:
-    """What MariaDB has compressed."""
-    # 1 whose lowest 3 bits say how many bytes of a size follow, big-endian; then zlib's format.
+    """Decompress data of MariaDB."""
+    # 1 byte, whose lowest 3 bits are the number of bytes of the size, big-endian; then zlib data.
     width = body[0] & 7
     size = int.from_bytes(body[1 : 1 + width], "big")
     return zlib.decompress(body[1 + width :], bufsize=size)

@@ -1,4 +1,4 @@
-"""GTIDs, the names of transactions: one, all that were read or executed, and those in between.
+"""GTIDs, the names of transactions: single ones, sets and positions, and ranges between them.
 
 MySQL has sets, ``uuid:1-5:8,uuid:tag:1-3``. MariaDB has positions: the last transaction of each
 domain, ``domain-server-number``. See
@@ -28,7 +28,7 @@ def _source_text(uuid: bytes, tag: str) -> str:
 
 
 class TaggedGtid(NamedTuple):
-    """A transaction of MySQL's; most have no tag."""
+    """A transaction of MySQL; most have no tag."""
 
     uuid: bytes
     tag: str
@@ -39,7 +39,7 @@ class TaggedGtid(NamedTuple):
 
 
 class DomainGtid(NamedTuple):
-    """A transaction of MariaDB's."""
+    """A transaction of MariaDB."""
 
     domain: int
     server: int
@@ -53,10 +53,10 @@ Gtid: TypeAlias = TaggedGtid | DomainGtid
 
 
 class GtidRange:
-    """Transactions that are to be read, each of which the log has once; without any, all that come.
+    """The transactions to read, each of which the log has once; without arguments, all that arrive.
 
     Attributes:
-        is_complete: whether all were read.
+        is_complete: whether all have been read.
     """
 
     def __init__(self, read: Gtids | None = None, left: Gtids | None = None) -> None:
@@ -64,27 +64,27 @@ class GtidRange:
         self.is_complete = left is not None and not left
 
     def contains(self, gtid: Gtid) -> bool:
-        """Whether a transaction is one of them."""
+        """Whether a transaction is in the range."""
         return self._left is None or self._left.has(gtid)
 
     def advance(self, gtid: Gtid) -> None:
-        """Count one of them as read."""
+        """Record that a transaction has been read."""
         if self._read is not None and self._left is not None:
             self._read.add(gtid)
             self._left.remove(gtid)
             self.is_complete = not self._left
 
     def missing(self) -> str:
-        """Those that were not read; empty if all were."""
+        """The transactions not yet read; empty if all have been."""
         return str(self._left or "")
 
     def reached(self) -> str:
-        """All that is read by now, and all that was read before."""
+        """All transactions read so far, including those before the range."""
         return str(self._read or "")
 
 
 def gtids(text: str, *, mariadb: bool) -> Gtids:
-    """What a text stands for."""
+    """Parse a set or a position."""
     return GtidPosition(text) if mariadb else GtidSet(text)
 
 
@@ -94,7 +94,7 @@ def is_gtids(text: str) -> bool:
 
 
 def is_written_by(text: str, *, mariadb: bool) -> bool:
-    """Whether a text is what such a server writes; an empty one is of both."""
+    """Whether a text has the form of that kind of server; an empty text has both forms."""
     if mariadb or not text:
         return not text or bool(POSITION_FORM.fullmatch(text))
     spans = ((int(low), int(high)) for low, high in re.findall(SPAN_FORM, text))
@@ -107,11 +107,11 @@ def is_gtid(text: str) -> bool:
 
 
 Source = tuple[bytes, str]  # a server's UUID, and the tag that a transaction may have (MySQL 8.3)
-Span = tuple[int, int]  # numbers from a first one up to another, which is not among them
+Span = tuple[int, int]  # numbers from the first (inclusive) to the last (exclusive)
 
 
 class GtidSet:
-    """A set of MySQL's: by source, numbers in sorted spans."""
+    """A GTID set of MySQL: by source, numbers in sorted spans."""
 
     def __init__(self, text: str = "") -> None:
         self.spans: dict[Source, list[Span]] = {}
@@ -132,28 +132,28 @@ class GtidSet:
         )
 
     def lacks(self, other: str) -> str:
-        """Those of the others that are none of these; empty if there are none."""
+        """The others that are not in this set; empty if all are."""
         return str(self._lacks(GtidSet(other)))
 
     def joined(self, other: str) -> str:
-        """These and the others."""
+        """The union of both."""
         return str(GtidSet(f"{self},{other}"))
 
     def common(self, other: str) -> str | None:
-        """Those of the others that are among these, too; None if there are none."""
+        """The intersection of both; None if it is empty."""
         both = GtidSet(other)
         return str(self._lacks(both)._lacks(both)) or None
 
     def up_to(self, end: str) -> GtidRange:
-        """What lies between these and `end`."""
+        """The transactions of `end` that are not in this set."""
         return GtidRange(GtidSet(str(self)), self._lacks(GtidSet(end)))
 
     def count_up_to(self, end: str) -> int:
-        """How many those are."""
+        """The number of those transactions."""
         return len(self._lacks(GtidSet(end)))
 
     def has(self, gtid: Gtid) -> bool:
-        """Whether a transaction is one of these."""
+        """Whether a transaction is in the set."""
         if isinstance(gtid, TaggedGtid):
             for low, high in self.spans.get(gtid[:2], ()):
                 if low <= gtid.number < high:
@@ -161,14 +161,14 @@ class GtidSet:
         return False
 
     def add(self, gtid: Any) -> None:
-        """Make a transaction one of these."""
+        """Add a transaction."""
         self._join(gtid[:2], (gtid.number, gtid.number + 1))
 
     def remove(self, gtid: Any) -> None:
-        """Make a transaction that is one of these none of them."""
+        """Remove a transaction of the set."""
         spans = self.spans[gtid[:2]]
         low, high = spans[0]
-        if low == gtid.number < high - 1:  # almost always, as in `_join`
+        if low == gtid.number < high - 1:  # the usual case, as in `_join`
             spans[0] = (low + 1, high)
         elif left := [*_cut(spans, [(gtid.number, gtid.number + 1)])]:
             self.spans[gtid[:2]] = left
@@ -179,10 +179,11 @@ class GtidSet:
         return sum(high - low for spans in self.spans.values() for low, high in spans)
 
     def encoded(self) -> bytes:
-        """As COM_BINLOG_DUMP_GTID has it: `Gtid_set::encode` in MySQL's rpl_gtid_set.cc."""
-        # 8 bytes: how many sources; of each 16 bytes of UUID and 8 of how many spans, of each span
-        # 8 and 8. Since 8.3 sets with tags have another form: the lowest and the highest of the
-        # first 8 bytes are 1, and behind the UUID stand twice the tag's length, in a byte, and it.
+        """The form of COM_BINLOG_DUMP_GTID: `Gtid_set::encode` in MySQL's rpl_gtid_set.cc."""
+        # 8 bytes: the number of sources; of each 16 bytes of UUID and 8 of the number of spans, of
+        # each span 8 and 8. Since 8.3 sets with tags have another form: the lowest and the highest
+        # of the first 8 bytes are 1. A byte with twice the tag's length and the tag follow the
+        # UUID.
         tagged = any(tag for _, tag in self.spans)
         count = len(self.spans)
         parts = [struct.pack("<Q", 1 << 56 | count << 8 | 1 if tagged else count)]
@@ -201,7 +202,7 @@ class GtidSet:
     def _join(self, source: Source, span: Span) -> None:
         # Invariant: spans are sorted, and none touches the next one.
         spans = self.spans.setdefault(source, [])
-        if spans and spans[-1][1] == span[0]:  # almost always: transactions come in their order
+        if spans and spans[-1][1] == span[0]:  # the usual case: transactions arrive in order
             spans[-1] = (spans[-1][0], span[1])
             return
         merged = list[Span]()
@@ -219,7 +220,7 @@ def _span_text(span: Span) -> str:
 
 
 def _cut(spans: list[Span], others: list[Span]) -> Iterator[Span]:
-    """What is left of spans without others; both are sorted."""
+    """The difference of two sorted lists of spans."""
     for low, high in spans:
         at = low
         for begin, end in others:
@@ -233,7 +234,7 @@ def _cut(spans: list[Span], others: list[Span]) -> Iterator[Span]:
 
 
 class GtidPosition:
-    """A position of MariaDB's: the last transaction of each domain."""
+    """A position of MariaDB: the last transaction of each domain."""
 
     def __init__(self, text: str = "") -> None:
         parts = (one.strip() for one in text.split(","))
@@ -243,23 +244,23 @@ class GtidPosition:
         return position_text(self.last)
 
     def lacks(self, other: str) -> str:
-        """Where in a domain the other is further on; empty if nowhere."""
+        """The domains in which the other position is ahead; empty if none."""
         last = GtidPosition(other).last
         return position_text({domain: last[domain] for domain in last if self._ahead(last, domain)})
 
     def joined(self, other: str) -> str:
-        """The further one of both in each domain."""
+        """The later transaction of both in each domain."""
         return position_text(self.last | GtidPosition(self.lacks(other)).last)
 
     def count_up_to(self, end: str) -> int:
-        """How many transactions those are, where numbers are given one after the other."""
+        """The number of those transactions, assuming consecutive numbers."""
         last = GtidPosition(end).last
         return sum(self._ahead(last, domain) for domain in last)
 
     def up_to(self, end: str) -> GtidRange:
-        """What lies between this and `end`."""
-        # A domain ends with its last transaction, which is looked for as it is: without
-        # gtid_strict_mode numbers may come in any order.
+        """The transactions between this position and `end`."""
+        # A domain ends with exactly its last transaction: without gtid_strict_mode numbers may
+        # have any order.
         left = GtidPosition(end)
         left.last = {at: one for at, one in left.last.items() if self.last.get(at) != one}
         return GtidRange(GtidPosition(str(self)), left)
@@ -268,15 +269,15 @@ class GtidPosition:
         return bool(self.last)
 
     def has(self, gtid: Gtid) -> bool:
-        """Whether a transaction is of one of these domains."""
+        """Whether a transaction belongs to one of these domains."""
         return isinstance(gtid, DomainGtid) and gtid.domain in self.last
 
     def add(self, gtid: Any) -> None:
-        """Make a transaction the last of its domain."""
+        """Record a transaction as the last of its domain."""
         self.last[gtid.domain] = str(gtid)
 
     def remove(self, gtid: Any) -> None:
-        """Leave the domain out of which a transaction is the last one."""
+        """Remove the domain whose last transaction this is."""
         if self.last[gtid.domain] == str(gtid):
             del self.last[gtid.domain]
 
@@ -285,7 +286,7 @@ class GtidPosition:
 
 
 Gtids: TypeAlias = GtidSet | GtidPosition
-"""Transactions that were read, or that a server has."""
+"""Transactions that have been read, or that a server has."""
 
 
 def position_text(last: Mapping[int, str]) -> str:
@@ -294,22 +295,22 @@ def position_text(last: Mapping[int, str]) -> str:
 
 
 class GtidState:
-    """All that a MariaDB has ever had, by its gtid_binlog_state: the last of each server."""
+    """All transactions that a MariaDB has ever had: gtid_binlog_state, the last of each server."""
 
     def __init__(self, text: str) -> None:
         self.last = {_giver(one): one for one in text.split(",") if one}
 
     def lacks(self, position: str) -> str:
-        """Where a position is further on than the server has ever been."""
+        """The domains in which a position is ahead of everything that the server has had."""
         last = GtidPosition(position).last.items()
         return position_text({at: one for at, one in last if self._last(one) < _number(one)})
 
     def common(self, position: str) -> str | None:
-        """How far the server has what was read; None where that can't be told."""
-        # The last transaction of each domain that was read was given by one server. Up to the last
-        # number of that one which this server has, all of the domain was read, and what other
-        # servers gave behind it was not. Numbers alone tell nothing: a server that took over gives
-        # those again that were lost.
+        """The part of what was read that the server has; None if it is unknown."""
+        # One server assigned the last read transaction of a domain. The query has read the domain
+        # up to the last transaction of that server which this server has, and none that other
+        # servers assigned later. Numbers alone prove nothing: a server that takes over assigns the
+        # lost numbers again.
         found, domains = GtidPosition(position).last, {domain for domain, _ in self.last}
         for domain in GtidPosition(self.lacks(position)).last:
             last = self.last.get(_giver(found.pop(domain)))
@@ -324,7 +325,7 @@ class GtidState:
 
 
 def _giver(gtid: str) -> tuple[str, str]:
-    """The domain and the server of a transaction."""
+    """The domain of a transaction, and the server that assigned its GTID."""
     domain, server, _ = gtid.strip().split("-")
     return domain, server
 

@@ -1,4 +1,4 @@
-"""Where rows and their columns lie in the body of an event, without an object for a row.
+"""Locates rows and their columns in the body of an event, without an object for each row.
 
 See https://dev.mysql.com/doc/dev/mysql-server/latest/classmysql_1_1binlog_1_1event_1_1Rows__event.html.
 """
@@ -16,8 +16,8 @@ from sparkonce.errors import StoreRefused
 
 Numbers: TypeAlias = npt.NDArray[Any]
 
-# Behind rows, so that eight bytes may be looked at where fewer are meant, also within the longest
-# value of one size (a DECIMAL of 30 bytes), which is looked for at the beginning where it is null.
+# Follows the rows, so that eight bytes are readable where fewer are meant. That holds also within
+# the longest value of fixed size (a DECIMAL of 30 bytes), which is read even where it is null.
 PADDING = b"\0" * 40
 
 Steps: TypeAlias = tuple[tuple[tuple[int, int], ...], int]
@@ -25,26 +25,26 @@ Steps: TypeAlias = tuple[tuple[tuple[int, int], ...], int]
 
 @dataclass
 class ColumnCells:
-    """Where the values of a column are, of many rows."""
+    """The places of a column's values in many rows."""
 
     column: BinlogColumn
-    valid: Numbers | None  # which are not null; None if all are
-    at: Numbers  # where each begins; of a null anywhere
-    size: Numbers | None  # bytes of each; None if all have those of their type
+    valid: Numbers | None  # which are not null; None if none is null
+    at: Numbers  # where each begins; arbitrary for a null
+    size: Numbers | None  # bytes of each; None if all have the size of their type
 
     def of(self, rows: Numbers) -> ColumnCells:
-        """The same of some rows, by their numbers or as a mask."""
+        """The places in some rows, selected by their numbers or a mask."""
         valid = None if self.valid is None else self.valid[rows]
         size = None if self.size is None else self.size[rows]
         return ColumnCells(self.column, valid, self.at[rows], size)
 
 
 class RowImage:
-    """The form of rows that have all columns of a table."""
+    """The layout of rows that have all columns of a table."""
 
-    # A row begins with a bit for each column, the lowest of the first byte for the first one: it is
-    # set where the value is null, which has no bytes then. The other values follow: those of one
-    # size as they are, each of the others behind its length.
+    # A row begins with a bit for each column, the lowest bit of the first byte for the first
+    # column. The bit is set if the value is null; a null has no bytes. The other values follow;
+    # a length precedes each value of varying size.
 
     def __init__(self, columns: tuple[BinlogColumn, ...]) -> None:
         self.columns = columns
@@ -52,9 +52,9 @@ class RowImage:
         self._known: dict[bytes, Steps] = {}
 
     def starts(self, data: bytes, end: int) -> Numbers:
-        """Where each row begins, of those up to `end`. That is where the last one must end."""
-        # The only loop over rows in Python: where a row ends its lengths alone tell. Rows with the
-        # same nulls take the same steps, from one length to the next.
+        """Where each row up to `end` begins. The last row must end there."""
+        # The only loop over rows in Python, because only its lengths determine the end of a row.
+        # Rows with the same nulls take the same steps, from one length to the next.
         known, width = self._known.get, self._width
         at, found = 0, list[int]()
         append = found.append
@@ -73,14 +73,14 @@ class RowImage:
             at += tail
         if at != end:
             raise StoreRefused(
-                f"A row of the binary log ends {at - end} bytes behind its event",
-                why="its table has columns whose form is not known here",
+                f"A row of the binary log ends {at - end} bytes after its event",
+                why="its table has columns whose form the connector does not know",
                 todo="report this with the table's definition and the server's version",
             )
         return np.array(found, np.int64)
 
     def cells(self, buffer: ByteBuffer, at: Numbers) -> list[ColumnCells]:
-        """Where each column is, of rows that begin there."""
+        """The places of each column in the rows that begin at `at`."""
         bits = buffer.bytes_at(at, self._width)
         nulls = np.unpackbits(bits, axis=1, bitorder="little")[:, : len(self.columns)].astype(bool)
         some: Numbers = np.any(nulls, axis=0)
@@ -92,7 +92,7 @@ class RowImage:
         return found
 
     def _steps(self, bits: bytes) -> Steps:
-        """Bytes before each length, and its own, where these are null; and those behind all."""
+        """For a null bitmap: the gap before each length and its size; and the bytes at the end."""
         steps, gap = list[tuple[int, int]](), self._width
         for number, column in enumerate(self.columns):
             if bits[number // 8] >> number % 8 & 1:
@@ -109,7 +109,7 @@ class RowImage:
 def _cells(
     column: BinlogColumn, valid: Numbers | None, buffer: ByteBuffer, at: Numbers
 ) -> tuple[ColumnCells, Numbers]:
-    """Where a column is that begins there, and where the next one begins."""
+    """The places of the column that begins at `at`, and where the next column begins."""
     kind = column.type
     if not kind.prefix:
         width = kind.size if valid is None else kind.size * valid
@@ -122,20 +122,20 @@ def _cells(
 
 
 class ByteBuffer:
-    """Bytes with `PADDING` behind them, out of which numbers are taken at any places at once."""
+    """Bytes followed by `PADDING`, from which vectorised reads take numbers at any places."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         self._bytes = np.frombuffer(data, np.uint8)
 
     def bytes_at(self, at: Numbers, width: int) -> Numbers:
-        """So many bytes at each place."""
+        """The `width` bytes at each place."""
         if width == 1:
             return self._bytes[at][:, None]
         return np.lib.stride_tricks.sliding_window_view(self._bytes, width)[at]
 
     def little(self, at: Numbers, width: int) -> Numbers:
-        """Unsigned numbers, the lowest byte first, as int64; of eight bytes their bits."""
+        """Unsigned little-endian numbers as int64; numbers of eight bytes keep their bits."""
         if width == 1:
             return self._bytes[at].astype(np.int64)
         if width in (2, 4):
@@ -144,17 +144,17 @@ class ByteBuffer:
         return found if width == 8 else found & ((1 << 8 * width) - 1)
 
     def big(self, at: Numbers, width: int) -> Numbers:
-        """The same, the highest byte first."""
+        """See `little`; big-endian."""
         if width == 0:
             return np.zeros(len(at), np.int64)
         found = self.exact(at, ">u8").astype(np.uint64)
         return (found >> np.uint64(64 - 8 * width)).astype(np.int64)
 
     def exact(self, at: Numbers, kind: str) -> Numbers:
-        """Numbers as numpy names them: `<i4`."""
+        """Numbers of a numpy type, for example `<i4`."""
         width = int(kind[-1])
         if width == 1:
             return self._bytes[at].view(kind)
-        # A view that has a number at each byte: no copy, and the places need no alignment.
+        # A view with a number at each byte: no copy, and places need no alignment.
         seen = np.ndarray((len(self.data) - width + 1,), kind, self.data, strides=(1,))
         return seen[at]

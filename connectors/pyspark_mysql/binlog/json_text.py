@@ -1,4 +1,4 @@
-"""MySQL's JSON, as the log has it in binary, as the text that the server shows.
+"""Converts MySQL's binary JSON of the log to the text that the server shows.
 
 See ``json_binary.h`` in https://dev.mysql.com/doc/dev/mysql-server/latest/.
 """
@@ -23,13 +23,13 @@ _quoted = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def json_text(value: bytes) -> str:
-    """The text of a document; an empty one is null, as a row of an INSERT IGNORE may have it."""
+    """The text of a document; an empty one is null: a row of an INSERT IGNORE may have it."""
     return _value(value[0], value, 1) if value else "null"
 
 
 def _value(kind: int, data: bytes, at: int) -> str:
-    # A number has 2, 4 or 8 bytes, a string its length and UTF-8; of all else a type of columns, a
-    # length, and bytes.
+    # A number has 2, 4 or 8 bytes, a string its length and UTF-8; any other value has a column
+    # type, a length, and bytes.
     if kind <= LARGE_ARRAY:
         return _container(kind, data, at)
     if kind == LITERAL:
@@ -49,9 +49,9 @@ def _value(kind: int, data: bytes, at: int) -> str:
 
 def _container(kind: int, data: bytes, start: int) -> str:
     """An object or an array."""
-    # How many members, and bytes; of an object where each key begins, and 2 bytes of its size; then
-    # the type of each value, in a byte, and where it begins. Numbers have 2 bytes, in large ones 4;
-    # places count from the container's beginning.
+    # The number of members, and of bytes; in an object the place of each key, and 2 bytes of its
+    # size; then the type of each value, in a byte, and its place. Numbers have 2 bytes, in large
+    # containers 4; places count from the container's beginning.
     width = 4 if kind in (LARGE_OBJECT, LARGE_ARRAY) else 2
     count = _offset(data, start, width)
     at = start + 2 * width
@@ -64,7 +64,7 @@ def _container(kind: int, data: bytes, start: int) -> str:
 
 
 def _members(data: bytes, start: int, at: int, count: int, width: int) -> Iterator[str]:
-    """Values; a literal or a number that is small enough stands where others have their place."""
+    """Values; a literal or a small number is stored in place of the offset of other values."""
     for _ in range(count):
         kind = data[at]
         is_here = kind == LITERAL or (kind in NUMBERS and NUMBERS[kind][1] <= width)
@@ -82,7 +82,7 @@ def _offset(data: bytes, at: int, width: int) -> int:
 
 
 def _length(data: bytes, at: int) -> tuple[int, int]:
-    """Seven bits a byte, the lowest first; the eighth says that more follow."""
+    """Seven bits a byte, the lowest first; the eighth bit is set if more bytes follow."""
     size = shift = 0
     while True:
         size |= (data[at] & 0x7F) << shift
@@ -93,7 +93,7 @@ def _length(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _opaque(kind: int, value: bytes) -> str:
-    """What JSON has no type for."""
+    """A value of a type that JSON lacks."""
     if kind == tables.NEWDECIMAL:
         return _decimal(value)
     if kind in MOMENTS:
@@ -102,7 +102,7 @@ def _opaque(kind: int, value: bytes) -> str:
 
 
 def _decimal(value: bytes) -> str:
-    """A byte of digits, one of those behind the point, and then as a column has it."""
+    """A byte with the digits, one with those after the point, and the value as in a column."""
     precision, scale, data = value[0], value[1], bytearray(value[2:])
     negative = not data[0] & 0x80
     data[0] ^= 0x80
@@ -118,8 +118,8 @@ def _decimal(value: bytes) -> str:
     return f"{Decimal(f'{sign}{number}e-{scale}'):f}"
 
 
-# A moment has 8 bytes: the lowest 24 bits are microseconds, then come 6 of seconds, 6 of minutes, 5
-# of hours, 5 of day, and the rest is 13 * year + month. A time has 10 bits of hours, and a sign.
+# A moment has 8 bytes: the lowest 24 bits are microseconds, followed by 6 of seconds, 6 of minutes,
+# 5 of hours, 5 of day, and the rest is 13 * year + month. A time has 10 bits of hours, and a sign.
 
 
 def _date(packed: int) -> str:

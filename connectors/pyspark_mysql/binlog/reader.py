@@ -1,7 +1,7 @@
-"""What the log says of one table: its rows, transaction by transaction, and what no rows tell.
+"""Reads one table from the log: its rows by transaction, and changes that have no rows in the log.
 
-Where a transaction ends is told by its events alone. MySQL says how many bytes they are. MariaDB
-says whether it is one statement; any other one has an event of its own at its end.
+Only events mark the end of a transaction. MySQL logs the number of its bytes. MariaDB logs whether
+it is a single statement; any other transaction ends with a separate event.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from pyspark_mysql.binlog.statements import Effect, effect
 from pyspark_mysql.binlog.tables import LoggedTable, name_in_map, table
 from sparkonce.errors import StoreRefused
 
-# Bytes of a transaction's rows beyond which they wait for its end in a file.
+# The number of bytes above which a transaction's rows are buffered in a file.
 IN_MEMORY = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True)
 class RowChanges:
-    """Rows of one event, which did the same."""
+    """Rows of one event, all of the same operation."""
 
     begin: TransactionBegin
     operation: str
     table: LoggedTable
-    data: bytes  # as the log has them; of an update each row as it was, and then as it became
+    data: bytes  # as logged; of an update, each row before and then after the change
 
 
 @dataclass(frozen=True)
 class BinlogRefusal:
-    """What a transaction did that can't be told row by row, why, and what to do about it."""
+    """A change of a transaction that the log does not have row by row; why, and what to do."""
 
     gtid: Gtid
     what: str
@@ -46,31 +46,31 @@ class BinlogRefusal:
 
 @dataclass(frozen=True)
 class TransactionEnd:
-    """The end of a transaction, whichever tables it was of."""
+    """The end of a transaction, whichever tables it changed."""
 
     gtid: Gtid
 
 
 Step: TypeAlias = RowChanges | BinlogRefusal | TransactionEnd
 
-# Statements that MariaDB writes itself at the end of a transaction, where no XID_EVENT is.
+# Statements that MariaDB itself logs at the end of a transaction without an XID_EVENT.
 ENDS = (b"COMMIT", b"ROLLBACK")
 
-# What can't be told, why, and what to do: the words of a `BinlogRefusal`.
+# The three texts of a `BinlogRefusal`: what, why, and what to do.
 BROKEN_OFF = (
     "has no end in the log, and changes the table",
-    "the server crashed in its midst, and the table's engine takes nothing back",
+    "the server crashed during it, and the table's engine can't roll back",
     "compare the table with the target",
 )
 PARTIAL_JSON = (
     "updates a part of a JSON column",
-    "binlog_row_value_options=PARTIAL_JSON logs no whole values",
+    "binlog_row_value_options=PARTIAL_JSON does not log whole values",
     "SET GLOBAL binlog_row_value_options=''",
 )
 UNDECIDED = (
     "is an XA transaction that changes the table",
-    "its rows are logged before it is known whether they take effect",
-    "write that table in transactions that are no XA transactions",
+    "the server logs its rows before it knows whether they take effect",
+    "do not write to that table in XA transactions",
 )
 GAPS = (
     "has rows without all of their columns",
@@ -78,9 +78,9 @@ GAPS = (
     "SET GLOBAL binlog_row_image=FULL",
 )
 ROLLED_BACK = (
-    "was rolled back, whole or in part, when rows of the table had been logged",
-    "it also did what can't be rolled back, such as creating a temporary table (MariaDB)",
-    "look at what it left in the table, and bring the target in line",
+    "was rolled back, whole or in part, after the server had logged rows of the table",
+    "it also did something irreversible, such as creating a temporary table (MariaDB)",
+    "check what it left in the table, and reconcile the target",
 )
 
 
@@ -89,13 +89,13 @@ class BinlogReader:
 
     Args:
         followed: the table: its database and its name.
-        wanted: transactions that are to be read.
-        skipped: GTIDs of those of which no rows are told, whatever they did.
-        mariadb: whether the server is one.
-        behind: the place of the last one that was read, where the events begin with it.
+        wanted: the transactions to read.
+        skipped: GTIDs of transactions whose rows are not emitted, whatever they did.
+        mariadb: whether the server is a MariaDB.
+        behind: the place of the last read transaction, if the events begin with it.
 
     Attributes:
-        place: of the last one that was read, where all before it in the log were read.
+        place: of the last read transaction, if all before it in the log have been read.
     """
 
     def __init__(
@@ -112,12 +112,12 @@ class BinlogReader:
         self.place, self._behind = behind, behind
         self._file, self._passed_any = LogFile(), False
         self._checksum = 0
-        # The transaction that is being read: where it begins in its file; bytes that are left of it
-        # (MySQL); whether its last event was there (MariaDB); whether its rows are told; whether it
-        # has rows of the table, told or not.
+        # The current transaction: its offset in its file; its remaining bytes (MySQL); whether its
+        # last event was read (MariaDB); whether its rows are emitted; whether it has rows of the
+        # table, emitted or not.
         self._begin: TransactionBegin | None = None
         self._at, self._left, self._over, self._gives_rows, self._touches = 0, 0, False, True, False
-        # Steps wait for the end of their transaction: only then it is known that it took effect.
+        # Steps are held until the end of their transaction, which shows that it took effect.
         self._held = list[tuple[RowChanges | BinlogRefusal, tuple[int, int] | None]]()
         self._spool = _Spool()
         self._tables: dict[bytes, LoggedTable | None] = {}
@@ -134,7 +134,7 @@ class BinlogReader:
         }
 
     def steps(self, found: Iterable[Event]) -> Iterator[Step]:
-        """What transactions did that are to be read, until all of them have been read."""
+        """The steps of the wanted transactions, until all of them have been read."""
         for event in found:
             if event.kind == events.ROTATE:
                 self._file = LogFile(events.file_name(event))
@@ -148,7 +148,7 @@ class BinlogReader:
                 return
 
     def _counted(self, event: Event) -> Iterator[Step]:
-        """Take an event of a transaction, and tell all of it if that was its last one."""
+        """Take an event of a transaction; after the last one, emit the whole transaction."""
         size = event.end - event.at + HEADER
         body = self._checked(event) if self._checksum else event
         if event.kind in events.BEGINS:
@@ -163,14 +163,14 @@ class BinlogReader:
         """The event without its checksum."""
         if not event.is_whole:
             raise StoreRefused(
-                "An event of the binary log does not have its checksum",
-                why="it was damaged on the server's disk or on its way",
-                todo="look at it with mysqlbinlog --verify-binlog-checksum, or try again",
+                "An event of the binary log does not match its checksum",
+                why="the event was damaged on the server's disk or on the network",
+                todo="check the log with mysqlbinlog --verify-binlog-checksum, or try again",
             )
         return Event(event.kind, event.data, event.at, event.end - self._checksum)
 
     def _take(self, event: Event) -> None:
-        # Most transactions may be those of other readers: of these no event is looked into.
+        # Many transactions may be irrelevant: their events are not decoded.
         if self._begin is not None and event.kind in self._takes:
             self._takes[event.kind](event, self._begin)
         else:
@@ -181,10 +181,10 @@ class BinlogReader:
         self._behind = None
         if known and gtid == known.gtid:
             return
-        if known:  # it is not there any more
+        if known:  # the log no longer has it at its place
             self.place = None
         if not self._wanted.contains(begin.gtid):
-            # It may have to be read later: of no place behind it all before it were read.
+            # It may have to be read later, so no later place has everything before it read.
             self._passed_any = True
             return
         if not (self._mariadb or begin.size):
@@ -193,18 +193,18 @@ class BinlogReader:
         self._over, self._gives_rows, self._touches = False, gtid not in self._skipped, False
 
     def _broken_off(self) -> Iterator[BinlogRefusal]:
-        # A transaction that has no end: a crash of the server took it back, but for tables whose
-        # engine takes nothing back (MariaDB).
+        # A transaction without an end: the server rolled it back after a crash, except in tables
+        # whose engine has no transactions (MariaDB).
         begin = self._begin
         self._forget()
         if begin and self._touches and not begin.transactional:
             if self._gives_rows:
                 yield BinlogRefusal(begin.gtid, *BROKEN_OFF)
-            # The server may give the GTID again, to a transaction that is not to be passed over.
+            # The server may reuse the GTID for a transaction that must not be skipped.
             self._skipped.discard(str(begin.gtid))
 
     def _ended(self, begin: TransactionBegin) -> Iterator[Step]:
-        if self._left < 0 and not self._mariadb:  # an event reaches beyond the end that it told
+        if self._left < 0 and not self._mariadb:  # an event exceeds the logged size
             raise _without_size(begin.gtid)
         for step, slot in self._held:
             if slot and isinstance(step, RowChanges):
@@ -233,16 +233,16 @@ class BinlogReader:
         self._held.append((step, slot))
 
     def _refuse_rows(self, begin: TransactionBegin, why: tuple[str, str, str]) -> None:
-        """Give none of the rows that were logged up to here, and say why, if there are any."""
+        """Replace the rows logged so far, if any, with a refusal."""
         if any(isinstance(step, RowChanges) for step, _ in self._held):
             self._drop_held()
             self._hold(BinlogRefusal(begin.gtid, *why))
 
     def _xid(self, event: Event, begin: TransactionBegin) -> None:  # noqa: ARG002
-        self._over = True  # the engines commit by 8 bytes of a number, which no reader needs
+        self._over = True  # the body is an 8-byte number for the engines, which no reader needs
 
     def _prepare(self, event: Event, begin: TransactionBegin) -> None:
-        # 1 whether it commits, too (XA COMMIT ... ONE PHASE); then the name of the XA transaction.
+        # 1 byte: whether it also commits (XA COMMIT ... ONE PHASE); the XA transaction's name.
         self._over = True
         if not event.data[event.at]:
             self._refuse_rows(begin, UNDECIDED)
@@ -252,7 +252,7 @@ class BinlogReader:
             self._take(one)
 
     def _statement(self, event: Event, begin: TransactionBegin) -> None:
-        """Refuse a statement that may have changed the table, or take back rows of it."""
+        """Refuse a statement that may have changed the table, or that rolls back rows of it."""
         statement = events.statement(event)
         self._over = begin.alone or statement.text in ENDS
         if not self._gives_rows:
@@ -266,15 +266,15 @@ class BinlogReader:
                 BinlogRefusal(
                     begin.gtid,
                     f"changes the table by a statement: {text}",
-                    "or may do so: what it did to rows is not in the log, and columns may be others"
-                    " since",
-                    "bring the target in line with the table",
+                    "or may do so: the log has no rows of the statement, and the table may have"
+                    " other columns since",
+                    "reconcile the target with the table",
                     alters=done is Effect.COLUMNS,
                 )
             )
 
     def _map(self, event: Event, begin: TransactionBegin) -> None:  # noqa: ARG002
-        # The 6 bytes are a number that rows name the table by, until the server opens it anew.
+        # The 6 bytes are the number by which rows name the table, until the server reopens it.
         data, at = event.data, event.at
         found = None
         if data.startswith(self._name, at + 8):
@@ -297,14 +297,14 @@ class BinlogReader:
 
 
 class _Spool:
-    """Bytes that wait for the end of their transaction, in memory, and many of them on disk."""
+    """Buffers bytes until the end of their transaction: in memory, above a size on disk."""
 
     def __init__(self) -> None:
         self._file: IO[bytes] | None = None
         self._size = 0
 
     def put(self, data: bytes) -> tuple[int, int] | None:
-        """Where bytes lie in a file; None where there is room in memory: their owner keeps them."""
+        """Store bytes in the file, and return their place; None if their owner keeps them."""
         self._size += len(data)
         if self._size <= IN_MEMORY:
             return None
@@ -315,9 +315,9 @@ class _Spool:
             self._file.flush()
         except OSError as error:
             raise StoreRefused(
-                f"Rows of a transaction can't be kept in {tempfile.gettempdir()}: {error}",
-                why="they are given when the transaction's end is read, and wait until then",
-                todo="make room there, or name another folder by the environment's TMPDIR",
+                f"Rows of a transaction can't be buffered in {tempfile.gettempdir()}: {error}",
+                why="the stream buffers them until it reads the end of the transaction",
+                todo="free space in that folder, or set TMPDIR to another one",
             ) from None
         return at, len(data)
 
@@ -338,29 +338,29 @@ class _Spool:
 def _without_size(gtid: Gtid) -> StoreRefused:
     return StoreRefused(
         f"The log does not say where transaction {gtid} ends",
-        why="it was logged by a MySQL before 8.0.2, or is not as its server wrote it",
-        todo="begin a new query behind it",
+        why="a MySQL before 8.0.2 logged it, or something changed the log",
+        todo="start a new query after it",
     )
 
 
 def _require_known(event: Event) -> None:
-    """Refuse what may be a change that is told in another way."""
+    """Reject an event that may be a change in an unknown form."""
     if event.kind == events.INCIDENT:
         raise StoreRefused(
-            "The server says that its binary log lacks transactions (an incident event)",
-            why="something failed there while it wrote its log",
-            todo="bring the target in line with the table, and begin anew",
+            "The server reports that its binary log lacks transactions (an incident event)",
+            why="an error occurred on the server while it wrote its log",
+            todo="reconcile the target with the table, and start a new query",
         )
     if event.kind == events.ANONYMOUS:
         raise StoreRefused(
             "The binary log has transactions without GTIDs",
-            why="the server's gtid_mode is not ON, or was not: without them nothing tells what"
-            " was read",
-            todo="set gtid_mode=ON on the server, and begin behind those",
+            why="the server's gtid_mode is not ON, or was not: without GTIDs the stream can't"
+            " record what it has read",
+            todo="set gtid_mode=ON on the server, and begin after those transactions",
         )
     if event.kind not in events.KNOWN and not event.is_ignorable:
         raise StoreRefused(
             f"The binary log has an event of type {event.kind}",
-            why="this release does not know it, so nothing tells whether it changes the table",
+            why="this release can't decode it, so it may have changed the table",
             todo="report this with the server's version",
         )

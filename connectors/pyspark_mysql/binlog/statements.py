@@ -1,6 +1,7 @@
-"""What a statement of the log may have done to a table, of which it tells no rows.
+"""Judges what a logged statement may have done to a table, because the log has no rows of it.
 
-A list of forms says what changes nothing of the table. Whatever is none of them may have.
+A list of forms has the statements that do not change the table. Any other statement may have
+changed it.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ import pymysql
 
 from pyspark_mysql.binlog.events import LoggedStatement
 
-# Of ``sql_mode``. The second one is MariaDB's.
+# Bits of ``sql_mode``. MSSQL is of MariaDB.
 ANSI_QUOTES, MSSQL, NO_BACKSLASH_ESCAPES = 1 << 2, 1 << 10, 1 << 20
 
-# Python's names of character sets in which it reads what the server reads.
+# Python's names of character sets that it decodes as the server does.
 CODECS = {"binary": "utf-8", "utf8": "utf-8", "utf8mb3": "utf-8", "utf8mb4": "utf-8"}
 CODECS |= {"ascii": "ascii", "latin1": "cp1252"}
-# Those in which it makes other letters of some bytes, but words end where they do there.
+# Character sets that Python decodes to some other letters, but with the same ends of words.
 ALIKE = {"big5": "big5", "gb2312": "gb2312", "gbk": "gbk", "gb18030": "gb18030"}
 ALIKE |= {"sjis": "shift_jis", "cp932": "cp932", "ujis": "euc_jp", "euckr": "euc_kr"}
 
-# What changes no table, whatever follows these words.
+# Statements that change no table, whatever follows these words.
 FREE = """
 CREATE [ OR REPLACE ] [ ALGORITHM = word ] [ MATERIALIZED ] [ DEFINER = user ] [ secured ] view ...
 CREATE [ OR REPLACE ] [ DEFINER = user ] [ AGGREGATE ] { PROCEDURE | FUNCTION | TRIGGER } ...
@@ -58,7 +59,7 @@ XA { START | BEGIN | END | PREPARE | COMMIT | ROLLBACK } ...
 
 BACK = "ROLLBACK [ WORK ] [ TO [ SAVEPOINT ] name ]"
 
-# What changes those tables alone that are named in it.
+# Statements that change only the tables that they name.
 NAMING = """
 TRUNCATE [ TABLE ] name [ waiting ]
 DROP { TABLE | TABLES } [ IF EXISTS ] names [ RESTRICT | CASCADE ] [ waiting ]
@@ -67,22 +68,22 @@ REPAIR [ NO_WRITE_TO_BINLOG | LOCAL ] { TABLE | TABLES } names ...
 DROP [ ONLINE | OFFLINE ] INDEX [ IF EXISTS ] PRIMARY ON name ...
 """
 
-# It changes no table that is there, if it has no query.
+# Changes no existing table, if it has no query.
 CREATING = "CREATE [ TEMPORARY ] TABLE ..."
 
-# What RDS logs as statements whatever the format is. No table of that database has triggers.
+# What RDS logs as statements in every format. No table of that database has triggers.
 OF_AMAZON = """
 INSERT INTO MYSQL . rds () VALUES () [ ON DUPLICATE KEY UPDATE word = word ]
 DELETE FROM MYSQL . rds WHERE word = '
 """
 
-# MariaDB. A sequence replaces a table, too.
+# MariaDB. A sequence also replaces a table.
 REPLACING = "CREATE OR REPLACE [ TEMPORARY ] { TABLE | SEQUENCE } [ IF NOT EXISTS ] (name) ..."
 
 ALTERING = "ALTER [ ONLINE | OFFLINE ] (ignore) TABLE [ IF EXISTS ] (name) [ waiting ] (...)"
 OF_DATABASE = "{ DROP | CREATE OR REPLACE } { DATABASE | SCHEMA } [ IF EXISTS ] (name) ..."
 
-# MariaDB. Settings that decide how the rest is read are none of these.
+# MariaDB. Excludes settings that change how the server parses the rest.
 SETTING = "SET STATEMENT setting = value [ , setting = value ] [ , setting = value ] FOR (...)"
 
 # Clauses of ALTER TABLE that change neither rows nor columns of the table.
@@ -103,7 +104,7 @@ AUTO_INCREMENT [ = ] word
 { ENABLE | DISABLE } KEYS
 """
 
-# Clauses that change no other table, whatever they name.
+# Clauses that change no other table, whatever names they contain.
 WITHIN = "{ ADD | DROP | MODIFY | CHANGE | ALTER | RENAME { COLUMN | INDEX | KEY } } ..."
 
 PART = r"(?:`\d+|[\w$]+) "
@@ -115,7 +116,7 @@ OPTION = (
     " |(?:NOT )?IGNORED )*"
 )
 SETTINGS = "(?:MAX_STATEMENT_TIME|(?:INNODB_)?LOCK_WAIT_TIMEOUT|(?:FOREIGN_KEY|UNIQUE)_CHECKS) "
-# What stands for words of one's own in a form.
+# The expressions for the placeholders of forms.
 SYMBOLS = {
     "[": "(?:",
     "]": ")?",
@@ -130,7 +131,7 @@ SYMBOLS = {
     "names": f"{NAME}(?:, {NAME})*",
     "renamed": f"{RENAMED}(?:, {RENAMED})*",
     "waiting": WAITING,
-    "(ignore)": "(IGNORE )?",  # MariaDB; it deletes rows that a new unique key would refuse
+    "(ignore)": "(IGNORE )?",  # MariaDB; deletes rows that a new unique key would reject
     "index": rf"(?!PRIMARY ){PART}",
     "user": rf"(?:{PART}|' )(?:@ (?:{PART}|' )|\(\) )?",
     "rds": "(?:RDS_HEARTBEAT2|RDS_SYSINFO|RDS_MONITOR) ",
@@ -147,7 +148,7 @@ BEFORE_NAMES = (
     "TABLES? TRUNCATE EXISTS TO AS ON LIKE REFERENCES ADD DROP CHANGE MODIFY ALTER RENAME COLUMN"
     " AFTER INDEX KEY CONSTRAINT CHECK PARTITION SEQUENCE DATABASE SCHEMA SAVEPOINT , [.]"
 )
-# What no server reads so: a name for a string, or a string for a name.
+# What no server accepts: a name in place of a string, or a string in place of a name.
 IMPOSSIBLE = re.compile(rf"COMMENT (?:= )?[^'= ]|(?<![^ ])(?:{'|'.join(BEFORE_NAMES.split())}) '")
 
 # First words of statements that leave columns as they are.
@@ -155,7 +156,7 @@ DATA = ("INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD", "TRUNCATE", "REPAIR", "
 
 
 class Effect(enum.Enum):
-    """What a statement may have changed of a table; or it took back rows that were logged."""
+    """What a statement may have changed of a table; TAKEN_BACK: it rolled back logged rows."""
 
     NOTHING = 0
     ROWS = 1
@@ -164,21 +165,21 @@ class Effect(enum.Enum):
 
 
 class Token(NamedTuple):
-    """A word, a name in quotes (`), a string (') or a sign, which is its own kind."""
+    """A word, a quoted name (`), a string (') or a sign, whose kind is the sign itself."""
 
     kind: str
     text: str
 
 
-# Behind it nothing tells for certain which words a text has.
+# From here on the tokens of a text are uncertain.
 UNKNOWN = Token("?", "")
 
-# Bytes of a statement that are looked at.
+# The number of bytes of a statement that are parsed.
 LONGEST = 1 << 20
 
 
 def effect(logged: LoggedStatement, table: tuple[str, str], *, mariadb: bool) -> Effect:
-    """What a statement may have changed of a table, given as its database and its name."""
+    """What a statement may have changed of a table; `table` is its database and its name."""
     first, *others = _readings(logged, table, mariadb=mariadb)
     done = first.effect()
     found = (one.effect() for one in others if one.is_possible and done is Effect.NOTHING)
@@ -188,9 +189,9 @@ def effect(logged: LoggedStatement, table: tuple[str, str], *, mariadb: bool) ->
 def _readings(
     logged: LoggedStatement, table: tuple[str, str], *, mariadb: bool
 ) -> Iterator[_Statement]:
-    """As the log says that its text is to be read, and then how else it may have been."""
-    # A prepared statement is logged with the settings of the session that executes it, and was read
-    # by those of one that prepared it.
+    """The statement as parsed with the logged settings, and then with other possible settings."""
+    # The log has the settings of the session that executes a prepared statement. The session that
+    # prepared it may have had others.
     text, is_whole = _decoded(logged, table)
     texts = [text]
     if not logged.text.isascii() and mariadb:
@@ -204,7 +205,7 @@ def _readings(
 
 
 class _Statement:
-    """A statement in tokens. Names without a database are of the default one."""
+    """A statement in tokens. Names without a database belong to the default database."""
 
     def __init__(self, tokens: Sequence[Token], default: str, table: tuple[str, str]) -> None:
         self.tokens, self.default = tokens, _folded(default)
@@ -225,17 +226,17 @@ class _Statement:
 
     @property
     def is_possible(self) -> bool:
-        """Whether a server may have read it so."""
+        """Whether a server may have parsed the text in this way."""
         return UNKNOWN not in self.tokens and not IMPOSSIBLE.search(self.shape)
 
     def _passes(self) -> bool:
-        """Whether it is one of the forms that change nothing of the table."""
+        """Whether the statement has one of the forms that do not change the table."""
         if _matches_any(NAMING, self.shape):
             return not self._names(self.shape)
         if _matches_any(CREATING, self.shape):
             return not self._has_query
         if _matches_any(OF_AMAZON, self.shape):
-            return [one.kind for one in self.tokens].count("(") <= 2  # it calls no function
+            return [one.kind for one in self.tokens].count("(") <= 2  # no call of a function
         if found := _form(REPLACING).fullmatch(self.shape):
             return not self._has_query and not self._names(found[1])
         if found := _form(ALTERING).fullmatch(self.shape):
@@ -246,21 +247,21 @@ class _Statement:
         return found is not None and self._text(found[1].strip()) != self.database
 
     def _alters_other(self, name: str, clauses: str) -> bool:
-        """Whether an ALTER is of another table, and of no clause that takes this one."""
+        """Whether an ALTER changes another table, and has no clause that uses this one."""
         return not self._names(name) and not any(
             self._names(one) for one in _split(clauses) if not _matches_any(WITHIN, one)
         )
 
     @property
     def _has_query(self) -> bool:
-        """Whether rows may come of a query, which may call functions that change any table."""
+        """Whether it may contain a query, which may call functions that change any table."""
         words = [one.text.upper() if one.kind == "word" else one.kind for one in self.tokens]
         values = [words[at + 1] for at, one in enumerate(words[:-1]) if one == "VALUES"]
         queries = "SELECT" in words or any(one not in ("LESS", "IN") for one in values)
         return queries or words.count("TABLE") > 1
 
     def _names(self, shape: str) -> bool:
-        """Whether a part of the statement has the table's name, or may have it."""
+        """Whether a part of the statement contains the table's name, or may contain it."""
         parts = shape.split(" ")
         near = self.default in ("", self.database) or self.database in map(self._text, parts)
         for at, one in enumerate(parts):
@@ -271,7 +272,7 @@ class _Statement:
         return False
 
     def _text(self, part: str) -> str:
-        """A word of the shape, as names are compared."""
+        """A word of the shape in the form in which names are compared."""
         return _folded(self.tokens[int(part[1:])].text if part[:1] == "`" else part)
 
 
@@ -280,7 +281,7 @@ def _split(clauses: str) -> list[str]:
 
 
 def _shape(tokens: Sequence[Token]) -> str:
-    """Words, and what stands for names, strings and lists in parentheses; a blank behind each."""
+    """Words, and placeholders for names, strings and parenthesised lists; a blank after each."""
     depth, found = 0, list[str]()
     for at, (kind, text) in enumerate(tokens):
         depth += kind == "("
@@ -306,28 +307,28 @@ def _forms(text: str) -> list[re.Pattern[str]]:
 
 @lru_cache
 def _form(text: str) -> re.Pattern[str]:
-    """An expression for shapes."""
+    """The regular expression of a form, which matches shapes."""
     return re.compile("".join(SYMBOLS.get(one) or re.escape(one + " ") for one in text.split()))
 
 
 def _folded(name: str) -> str:
-    """A name without cases and accents, as some servers and indexes compare them."""
+    """A name without case and accents, as some servers and indexes compare names."""
     parts = unicodedata.normalize("NFKD", name.casefold())
     return "".join(one for one in parts if not unicodedata.combining(one))
 
 
 def _decoded(logged: LoggedStatement, table: tuple[str, str]) -> tuple[str, bool]:
-    """The text of a statement as far as the server surely read it so; and whether that is all."""
-    # Of texts in most character sets that is what is ASCII.
+    """The text of a statement as far as it is certain, and whether that is the whole text."""
+    # In most character sets only ASCII is certain.
     charsets: Any = pymysql.charset  # the stubs don't have their names
     try:
         name = charsets.charset_by_id(logged.collation).name if logged.collation else "utf8mb4"
-    except KeyError:  # newer than the client's list: of utf8mb4
+    except KeyError:  # newer than the client's list, so it belongs to utf8mb4
         name = "utf8mb4"
-    if name == "swe7":  # it has letters in place of signs
+    if name == "swe7":  # has letters in place of signs
         return "", False
     codec = CODECS.get(name, "ascii")
-    if "".join(table).isascii():  # what is no ASCII is not its name
+    if "".join(table).isascii():  # words beyond ASCII are not its name
         codec = ALIKE.get(name, codec)
     text = logged.text[:LONGEST]
     try:
@@ -343,7 +344,7 @@ WORD = r"[0-9A-Za-z_$\u0080-\U0010ffff]"
 
 @lru_cache
 def _expression(mode: int, *, mariadb: bool) -> re.Pattern[str]:
-    """What a token is. What a server runs though it is in a comment is no comment."""
+    """The regular expression of a token. Comments that a server executes are not comments."""
     escaped = "" if mode & NO_BACKSLASH_ESCAPES else r"|\\."
     inside = "" if mode & NO_BACKSLASH_ESCAPES else r"\\"
     double = f'"(?:[^"{inside}]{escaped}|"")*"'
@@ -356,14 +357,14 @@ def _expression(mode: int, *, mariadb: bool) -> re.Pattern[str]:
         rf"|(?P<comment>/\*(?!{run}).*?\*/|--(?=[\x00-\x20\x7f]|\Z)[^\n]*|\#[^\n]*)"
         rf"|(?P<string>'(?:[^'{inside}]{escaped}|'')*')"
         rf"|(?P<ticks>`(?:[^`]|``)*`)|{quotes}{brackets}"
-        rf"|(?!\$\w*\$)(?P<word>{WORD}+)"  # MySQL's newer strings begin so
+        rf"|(?!\$\w*\$)(?P<word>{WORD}+)"  # newer strings of MySQL begin with $tag$
         r"|(?P<sign>/(?!\*)|[^\x00-\x20\x7f\u0080-\U0010ffff/'\"`\\\[\]])",
         re.DOTALL,
     )
 
 
 def _tokens(text: str, mode: int, *, mariadb: bool) -> Iterator[Token]:
-    """The tokens of a text; `UNKNOWN` where one is none, or may be another one for the server."""
+    """The tokens of a text; `UNKNOWN` for invalid text, or where the server may see another."""
     expression, at, inside = _expression(mode, mariadb=mariadb), 0, False
     while at < len(text):
         found = expression.match(text, at)
@@ -382,7 +383,7 @@ def _token(kind: str, text: str) -> Iterator[Token]:
         yield Token("`", text[1:-1].replace(text[-1] * 2, text[-1]))
     elif kind in ("string", "double"):
         yield Token("'", text)
-    elif kind == "word":  # a blank beyond ASCII is none for some servers
+    elif kind == "word":  # some servers do not treat blanks beyond ASCII as blanks
         yield UNKNOWN if any(map(str.isspace, text)) else Token(kind, text)
     elif kind == "sign":
         yield Token(text, text)

@@ -3,9 +3,9 @@
 See https://dev.mysql.com/doc/dev/mysql-server/latest/classmysql_1_1binlog_1_1event_1_1Table__map__event.html,
 and for the numbers of types ``enum_field_types`` there.
 
-Python has codecs with the names of character sets, but of some bytes they make other characters
-than the server. So the server itself says what each byte is in a set of one byte; those of several
-bytes are not read, but for Unicode's own.
+Python has codecs with the names of character sets, but they decode some bytes to other characters
+than the server does. So the server itself decodes each byte of the single-byte sets. Of multi-byte
+sets only those of Unicode are read.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ TIMESTAMP2, DATETIME2, TIME2 = 17, 18, 19
 JSON, NEWDECIMAL, ENUM, SET = 245, 246, 247, 248
 BLOB, VAR_STRING, STRING, GEOMETRY = 252, 253, 254, 255
 BLOB_COMPRESSED, VARCHAR_COMPRESSED, VECTOR = 140, 141, 242
-UNREAD = (BLOB_COMPRESSED, VARCHAR_COMPRESSED, VECTOR)  # only how long their values are is known
+UNREAD = (BLOB_COMPRESSED, VARCHAR_COMPRESSED, VECTOR)  # only the size of their values is known
 
 FIXED = {TINY: 1, SHORT: 2, INT24: 3, LONG: 4, LONGLONG: 8, FLOAT: 4, DOUBLE: 8, YEAR: 1}
 FIXED |= {DATE: 3, NEWDATE: 3}
 NUMBERS = (TINY, SHORT, INT24, LONG, LONGLONG, FLOAT, DOUBLE, YEAR, NEWDECIMAL)
 OF_CHARACTERS = (VARCHAR, VAR_STRING, STRING, BLOB, *UNREAD)
 CHOICES = (ENUM, SET)
-# Bytes before the fraction of a second, of which two digits take one more.
+# Bytes before the fraction of a second, which takes one byte for two digits.
 MOMENTS = {TIMESTAMP2: 4, DATETIME2: 5, TIME2: 3}
 
-# Bytes of metadata that a TABLE_MAP_EVENT has of each type.
+# Bytes of metadata that a TABLE_MAP_EVENT has for each type.
 METADATA = {FLOAT: 1, DOUBLE: 1, BLOB: 1, GEOMETRY: 1, JSON: 1, TIMESTAMP2: 1, DATETIME2: 1}
 METADATA |= {TIME2: 1, VARCHAR: 2, BIT: 2, NEWDECIMAL: 2, VAR_STRING: 2, STRING: 2}
 METADATA |= {ENUM: 2, SET: 2, BLOB_COMPRESSED: 1, VARCHAR_COMPRESSED: 2, VECTOR: 1}
 
 DIGITS = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
-"""Bytes of so many decimal digits."""
+"""The number of bytes by the number of decimal digits."""
 
-# Python's names of Unicode's sets.
+# Python's names of the Unicode sets.
 CODECS = dict.fromkeys(("ascii", "utf8", "utf8mb3", "utf8mb4"), "utf-8")
 CODECS |= {"ucs2": "utf-16-be", "utf16": "utf-16-be", "utf16le": "utf-16-le", "utf32": "utf-32-be"}
 
-# MariaDB has all collations in the first one; MySQL has no numbers in it.
+# MariaDB has all collations in the first view; in MySQL it has no numbers.
 COLLATIONS_OF = ("collation_character_set_applicability", "collations")
 COLLATION_IDS = "SELECT id, character_set_name FROM information_schema.{} WHERE id IS NOT NULL"
 OF_ONE_BYTE = "SELECT character_set_name FROM information_schema.character_sets WHERE maxlen = 1"
@@ -66,14 +66,14 @@ DEFAULT_COLLATION, COLLATIONS, DEFAULT_OF_CHOICES, COLLATIONS_OF_CHOICES = 2, 3,
 
 @dataclass(frozen=True)
 class ColumnType:
-    """How values of a column are stored."""
+    """How the log stores values of a column."""
 
     code: int
-    # Of a decimal its digits and those behind the point, of a moment the digits of its fraction, of
-    # a text its longest length.
+    # Of a decimal its digits and those after the point, of a moment the digits of its fraction, of
+    # a text its maximum length.
     meta: int
-    size: int = 0  # bytes of each value; 0 if each has its own
-    prefix: int = 0  # bytes of the length before a value that has its own; else 0
+    size: int = 0  # bytes of each value; 0 if the size varies
+    prefix: int = 0  # bytes of the length before each value if the size varies; else 0
 
 
 @dataclass(frozen=True)
@@ -81,17 +81,17 @@ class BinlogColumn:
     """A column of a table."""
 
     type: ColumnType
-    name: str = ""  # empty where the log has no names (``binlog_row_metadata``)
+    name: str = ""  # empty if the log has no names (``binlog_row_metadata``)
     nullable: bool = True
-    unsigned: bool | None = None  # None where the log does not tell
-    collation: int = 0  # its number; 0 where the log does not tell
-    charset: Charset | None = None  # None of bytes; who reads the log says it
-    # Of an ENUM or a SET, in that character set. None where nothing tells all of them.
+    unsigned: bool | None = None  # None if the log lacks it
+    collation: int = 0  # its number; 0 if the log lacks it
+    charset: Charset | None = None  # None for bytes; set by the reader of the log
+    # The members of an ENUM or SET, in that character set. None if not all are known.
     words: tuple[bytes, ...] | None = ()
 
     @property
     def padding(self) -> int:
-        """Bytes of a BINARY, whose zeros at the end are not logged; 0 of all else."""
+        """The size of a BINARY, logged without the zeros at its end; 0 for other types."""
         is_binary = self.type.code == STRING and self.charset is None
         return self.type.meta if is_binary else 0
 
@@ -101,28 +101,28 @@ class LoggedTable:
     """A table, and the form of its rows."""
 
     columns: tuple[BinlogColumn, ...]
-    # Places of the columns of its primary key, where the log tells names. Without a primary key it
-    # is the first unique one that has no nulls, which servers take for it.
+    # Places of the columns of its primary key, if the log has names. Without a primary key,
+    # servers use the first unique key without nulls.
     key: tuple[int, ...] = ()
 
     @property
     def named(self) -> bool:
-        """Whether the log tells the names of columns."""
+        """Whether the log has the names of columns."""
         return bool(self.columns and self.columns[0].name)
 
 
 def name_in_map(database: str, table: str) -> bytes:
-    """How a TABLE_MAP_EVENT names a table, behind its number and flags."""
+    """The table's name in a TABLE_MAP_EVENT, which follows number and flags."""
     texts = database.encode(), table.encode()
     return b"".join(bytes([len(one)]) + one + b"\0" for one in texts)
 
 
-@lru_cache(maxsize=1024)  # the same bytes come before each statement
+@lru_cache(maxsize=1024)  # the same bytes precede each statement
 def table(body: bytes, *, mariadb: bool) -> LoggedTable:
-    """The table that an event describes, from behind its name on."""
-    # 6 table, 2 flags, the names of the database and the table, each between its size and a zero;
-    # the number of columns, 1 the type of each, the size of their metadata, it, a bit for each that
-    # may be null. What binlog_row_metadata adds is fields: 1 which, its size, and its value.
+    """The table that an event describes; `body` begins after the table's name."""
+    # In bytes: 6 table, 2 flags, the names of database and table, each between its size and a zero;
+    # the number of columns, 1 the type of each, the size of their metadata, the metadata, a bit for
+    # each nullable column. binlog_row_metadata adds fields: 1 the kind, the size, and the value.
     found = LengthEncoded(body)
     codes = found.value()
     types = [*_types(codes, found.value())]
@@ -135,20 +135,20 @@ def table(body: bytes, *, mariadb: bool) -> LoggedTable:
 
 
 class _Metadata:
-    """Signs, names, words and key, as far as ``binlog_row_metadata`` has them."""
+    """Signs, names, members and key, as far as ``binlog_row_metadata`` logs them."""
 
     def __init__(self, columns: list[BinlogColumn], *, mariadb: bool) -> None:
         self.columns, self.key = columns, tuple[int, ...]()
-        # MariaDB tells a character set of geometries, too.
+        # MariaDB also logs a character set for geometries.
         self._texts = self._of(*OF_CHARACTERS, *((GEOMETRY,) if mariadb else ()))
         self._choices = self._of(*CHOICES)
 
     def take(self, kind: int, value: LengthEncoded) -> None:
-        """Take one field; each counts those columns alone that can have it."""
-        if kind == SIGNS:  # a bit for each number, the highest one first
+        """Take one field; each counts only the columns that can have it."""
+        if kind == SIGNS:  # a bit for each number, the highest bit first
             for number, at in enumerate(self._of(*NUMBERS)):
                 self._set(at, unsigned=bool(value.data[number // 8] & 0x80 >> number % 8))
-        elif kind in (DEFAULT_COLLATION, DEFAULT_OF_CHOICES):  # then places of others, and theirs
+        elif kind in (DEFAULT_COLLATION, DEFAULT_OF_CHOICES):  # then place and collation of others
             of = self._texts if kind == DEFAULT_COLLATION else self._choices
             default, *others = _numbers(value)
             collations = dict(zip(others[::2], others[1::2], strict=True))
@@ -160,10 +160,10 @@ class _Metadata:
         elif kind == NAMES:
             for at in range(len(self.columns)):
                 self._set(at, name=value.value().decode())
-        elif kind in (SET_WORDS, ENUM_WORDS):  # of each column how many, and these
+        elif kind in (SET_WORDS, ENUM_WORDS):  # of each column the number of members, and these
             for at in self._of(SET if kind == SET_WORDS else ENUM):
                 self._set(at, words=tuple(value.value() for _ in range(value.number())))
-        elif kind in (KEY, KEY_IN_PART):  # in the second, how much of each counts stands behind it
+        elif kind in (KEY, KEY_IN_PART):  # in KEY_IN_PART, the prefix length follows each column
             self.key = tuple(_numbers(value))[:: 2 if kind == KEY_IN_PART else 1]
 
     def _set_collations(self, of: Sequence[int], collations: Sequence[int]) -> None:
@@ -191,11 +191,11 @@ def _types(codes: bytes, metas: bytes) -> Iterator[ColumnType]:
 
 
 def _type(code: int, meta: bytes) -> ColumnType:
-    """The type by its number and what more the log tells of it."""
+    """The type by its number and its metadata."""
     number = int.from_bytes(meta, "little")
     if code == STRING:
         return _string(*meta)
-    if code in (VARCHAR, VAR_STRING, VARCHAR_COMPRESSED):  # the most bytes of a value
+    if code in (VARCHAR, VAR_STRING, VARCHAR_COMPRESSED):  # the maximum bytes of a value
         return ColumnType(code, number, prefix=2 if number > 255 else 1)
     if code in (BLOB, JSON, GEOMETRY, BLOB_COMPRESSED, VECTOR):  # the bytes of a value's length
         return ColumnType(code, number, prefix=number)
@@ -203,16 +203,16 @@ def _type(code: int, meta: bytes) -> ColumnType:
         return ColumnType(code, number, size)
     raise StoreRefused(
         f"The binary log has a column of type {code}",
-        why="how such values are stored is not known here, so that others can't be found",
-        todo="change that column's type, and begin anew behind that",
+        why="the connector can't decode its values, and so can't locate the columns after it",
+        todo="change that column's type, and start a new query after that",
     )
 
 
 def _size(code: int, meta: bytes, number: int) -> int:
-    """Bytes of each value of a type; 0 of one that is not known."""
+    """The bytes of each value of a type; 0 for an unknown type."""
     if code in MOMENTS:  # the digits of the fraction
         return MOMENTS[code] + (number + 1) // 2
-    if code == NEWDECIMAL:  # its digits, and those behind the point
+    if code == NEWDECIMAL:  # its digits, and those after the point
         return sum(DIGITS[digits] for half in decimal_groups(*meta) for digits in half)
     if code == BIT:  # bits beyond whole bytes, and whole bytes
         return meta[1] + (meta[0] > 0)
@@ -220,16 +220,16 @@ def _size(code: int, meta: bytes, number: int) -> int:
 
 
 def decimal_groups(precision: int, scale: int) -> tuple[list[int], list[int]]:
-    """How many digits lie in each group of a decimal, before and behind the point."""
-    # Nine digits take four bytes. Those left are the first before the point, and the last behind.
+    """The number of digits in each group of a decimal, before and after the point."""
+    # Nine digits take four bytes. The rest are the first before the point, and the last after it.
     whole = precision - scale
     before = [whole % 9] * (whole % 9 > 0) + [9] * (whole // 9)
     return before, [9] * (scale // 9) + [scale % 9] * (scale % 9 > 0)
 
 
 def _string(real: int, size: int) -> ColumnType:
-    """What is logged as a string."""
-    # First comes the real type. Of CHAR its bits 0x30 are inverted those above the 8 of its size.
+    """A type that is logged as a string."""
+    # The first byte is the real type. For CHAR its bits 0x30 are bits 8 and 9 of the size, inverted.
     if real in CHOICES:
         return ColumnType(real, size, size)
     if real & 0x30 != 0x30:
@@ -242,19 +242,19 @@ class Charset:
     """A character set, by the server's name."""
 
     name: str
-    letters: str = ""  # of a set of one byte, the character of each byte
+    letters: str = ""  # of a single-byte set, the character of each byte
 
     @property
     def is_read(self) -> bool:
-        """Whether its texts can be read."""
+        """Whether the connector can read its texts."""
         return bool(self.letters) or self.name in CODECS
 
     def texts(self, found: pa.Array) -> pa.Array:
-        """Bytes as texts; a `ValueError` where one is no text of this set."""
+        """Bytes as texts; raises `ValueError` for bytes that are not valid in this set."""
         if not self.is_read:
             raise ValueError(f"texts in character set {self.name} can't be followed")
         if not self.letters and CODECS[self.name] == "utf-8":
-            return found.cast(pa.string())  # looks whether it is
+            return found.cast(pa.string())  # raises if it is not UTF-8
         texts = (None if one is None else self._text(one) for one in found.to_pylist())
         return pa.array(texts, pa.string())
 
@@ -269,16 +269,16 @@ class Charsets:
     """The character sets of a server."""
 
     names: Mapping[int, str]  # by the numbers of their collations
-    letters: Mapping[str, str]  # of those of one byte the character of each byte, by their names
+    letters: Mapping[str, str]  # of the single-byte sets, by name: the character of each byte
 
     def of(self, collation: int, name: str = "") -> Charset | None:
-        """The set of a collation; the one of that name if there is none. None of bytes."""
+        """The set of a collation; if unknown, the set of that name. None for bytes."""
         found = self.names.get(collation, name)
         return None if found in ("", "binary") else Charset(found, self.letters.get(found, ""))
 
 
 def charsets(session: MySqlSession) -> Charsets:
-    """Ask a server for all of them."""
+    """Query all character sets of a server."""
     return Charsets(_names(session), _letters(session))
 
 
@@ -294,7 +294,7 @@ def _names(session: MySqlSession) -> dict[int, str]:
 
 
 def _letters(session: MySqlSession) -> Mapping[str, str]:
-    """What each byte is; the server makes a question mark of one that is nothing."""
+    """The character of each byte; the server returns a question mark for undefined bytes."""
     found = [str(name) for (name,) in session.run(OF_ONE_BYTE)]
     names = [one for one in found if one not in (*CODECS, "binary")]
     asked = (f"CONVERT(CONVERT(bytes USING {identifier(one)}) USING utf8mb4)" for one in names)

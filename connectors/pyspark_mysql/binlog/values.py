@@ -1,6 +1,6 @@
-"""The values of a column as Arrow has them: numbers, moments, choices; texts, bytes and JSON.
+"""Decodes the values of a column to Arrow: numbers, moments, choices, texts, bytes and JSON.
 
-How moments and decimals are stored: ``my_time.cc`` and ``decimal.cc`` in
+For the stored forms of moments and decimals see ``my_time.cc`` and ``decimal.cc`` in
 https://dev.mysql.com/doc/dev/mysql-server/latest/.
 """
 
@@ -25,7 +25,7 @@ SECOND, DAY = 1_000_000, 86_400_000_000
 
 
 def values(cells: ColumnCells, buffer: ByteBuffer) -> pa.Array:
-    """The values of a column; a `ValueError` where one is none of its type, or that is not read."""
+    """The values of a column; raises `ValueError` for an invalid value or an unreadable type."""
     if cells.column.type.code in tables.UNREAD:
         raise ValueError("columns of this type (COMPRESSED, VECTOR) can't be followed")
     if cells.column.type.prefix:
@@ -35,7 +35,7 @@ def values(cells: ColumnCells, buffer: ByteBuffer) -> pa.Array:
 
 
 def differ(one: ColumnCells, other: ColumnCells, buffer: ByteBuffer) -> Numbers:
-    """Which values of a column that is never null are stored as other bytes."""
+    """Which values of a NOT NULL column differ in their stored bytes."""
     if one.size is None:
         was, became = (buffer.bytes_at(each.at, each.column.type.size) for each in (one, other))
         found: Numbers = (was != became).any(axis=1)
@@ -45,7 +45,7 @@ def differ(one: ColumnCells, other: ColumnCells, buffer: ByteBuffer) -> Numbers:
 
 
 def _varying(cells: ColumnCells, buffer: ByteBuffer) -> pa.Array:
-    """Values that have a length of their own."""
+    """Values of varying length."""
     found, column = _gathered(cells, buffer), cells.column
     if column.type.code == tables.JSON:
         return _each(found, json_text, pa.string())
@@ -61,9 +61,9 @@ def _each(found: pa.Array, make: Callable[[bytes], object], kind: pa.DataType) -
 
 
 def _gathered(cells: ColumnCells, buffer: ByteBuffer) -> pa.Array:
-    """The bytes of values, which Arrow itself gathers."""
-    # Arrow's offsets lie one behind the other. So they stand for values and for what is between
-    # them in turn, and the values are taken.
+    """The bytes of values, gathered by Arrow."""
+    # Offsets in Arrow are contiguous. So they describe values and the gaps between them in turn,
+    # and `take` selects the values.
     many, size = len(cells.at), 0 if cells.size is None else cells.size
     offsets = np.zeros(2 * many + 1, np.int32)
     offsets[:-1:2], offsets[1::2] = cells.at, cells.at + size
@@ -115,8 +115,8 @@ def _date(cells: ColumnCells, buffer: ByteBuffer, at: Numbers) -> pa.Array:
 
 
 def _datetime(cells: ColumnCells, buffer: ByteBuffer, at: Numbers) -> pa.Array:
-    # 5 bytes, the highest first: a bit that is set, 17 of 13 * year + month, 5 of day, 5 of hour, 6
-    # of minute, 6 of second; then the fraction, in as many bytes as its digits need.
+    # 5 bytes, the highest first: a bit that is set, 17 bits of 13 * year + month, 5 of day, 5 of
+    # hour, 6 of minute, 6 of second; then the fraction, in as many bytes as its digits need.
     whole = buffer.big(at, 5) - (1 << 39)
     date, clock = whole >> 17, whole & 0x1FFFF
     year, month, day = (date >> 5) // 13, (date >> 5) % 13, date & 31
@@ -133,8 +133,8 @@ def _timestamp(cells: ColumnCells, buffer: ByteBuffer, at: Numbers) -> pa.Array:
 
 
 def _time(cells: ColumnCells, buffer: ByteBuffer, at: Numbers) -> pa.Array:
-    # 3 bytes and the fraction are one number, the highest byte first, less its middle: a bit, 10 of
-    # hours, 6 of minutes, 6 of seconds, the fraction. So of a negative one all is taken back.
+    # 3 bytes and the fraction are one number, the highest byte first, offset by half its range: a
+    # bit, 10 of hours, 6 of minutes, 6 of seconds, the fraction. A negative time negates them all.
     width = (cells.column.type.meta + 1) // 2
     whole = buffer.big(at, 3 + width) - (1 << 23 + 8 * width)
     sign, whole = np.sign(whole), np.abs(whole)
@@ -144,8 +144,8 @@ def _time(cells: ColumnCells, buffer: ByteBuffer, at: Numbers) -> pa.Array:
 
 
 def _decimal(cells: ColumnCells, buffer: ByteBuffer, at: Numbers) -> pa.Array:
-    # Groups of nine digits in four bytes, each the highest byte first. The first bit of all is
-    # inverted, and of a negative number then all bits, so that bytes have the order of numbers.
+    # Groups of nine digits in four bytes, each the highest byte first. The first bit is inverted,
+    # and in a negative number then all bits, so that bytes sort as the numbers do.
     precision, scale = cells.column.type.meta & 255, cells.column.type.meta >> 8
     negative = buffer.little(at, 1) < 128
     limbs = [np.zeros(len(at), np.uint64) for _ in range(8)]
@@ -163,7 +163,7 @@ def _decimal(cells: ColumnCells, buffer: ByteBuffer, at: Numbers) -> pa.Array:
 
 
 def _multiply(limbs: list[Numbers], factor: int, added: Numbers) -> None:
-    """Numbers of eight times 32 bits: times a factor, and a number more."""
+    """Multiply numbers of eight times 32 bits by a factor, and add a number."""
     carry = added.astype(np.uint64)
     for number, limb in enumerate(limbs):
         total = limb * np.uint64(factor) + carry
@@ -172,7 +172,7 @@ def _multiply(limbs: list[Numbers], factor: int, added: Numbers) -> None:
 
 
 def _words(limbs: list[Numbers], negative: Numbers, many: int) -> Numbers:
-    """Words of 64 bits, the lowest first, in two's complement: as Arrow has decimals."""
+    """Words of 64 bits, the lowest first, in two's complement: Arrow's form of decimals."""
     words, borrow = [], negative.astype(np.uint64)
     for low, high in zip(limbs[: 2 * many : 2], limbs[1 : 2 * many : 2], strict=True):
         word = low | high << np.uint64(32)
@@ -183,13 +183,13 @@ def _words(limbs: list[Numbers], negative: Numbers, many: int) -> Numbers:
 
 
 def _choice(cells: ColumnCells, buffer: ByteBuffer, at: Numbers) -> pa.Array:
-    # Of an ENUM the number of its word, from 1; of a SET a bit for each, the lowest for the first.
+    # ENUM: the number of the member, from 1. SET: a bit for each member, the lowest for the first.
     found, column = buffer.little(at, cells.column.type.size), cells.column
     if column.words is None:
         raise words_unknown(column.name)
     words = pa.array(column.words, pa.binary())
     words = words if column.charset is None else column.charset.texts(words)
-    if column.type.code == tables.ENUM:  # 0 is a text that was none of them
+    if column.type.code == tables.ENUM:  # 0 is the empty text that replaces an invalid one
         nothing = pa.array([b""], pa.binary()).cast(words.type)
         return pa.concat_arrays([nothing, words]).take(_array(found.astype(np.int32), cells.valid))
     each, which = np.unique(found, return_inverse=True)
@@ -198,25 +198,25 @@ def _choice(cells: ColumnCells, buffer: ByteBuffer, at: Numbers) -> pa.Array:
 
 
 def words_unknown(column: str) -> StoreRefused:
-    """The error for an ENUM or a SET of which the log has numbers alone."""
+    """The error for an ENUM or SET whose members the log has only as numbers."""
     return StoreRefused(
-        f"Not all words of column {column!r} are known",
-        why="the log does not have them (binlog_row_metadata), and the server shows question marks"
-        " instead of some, or may do so",
-        todo="SET GLOBAL binlog_row_metadata=FULL, and begin a new query behind that; or leave the"
-        " column out by option columns",
+        f"Not all members of column {column!r} are known",
+        why="the log lacks them (binlog_row_metadata), and the server shows question marks in some"
+        " of them, or may do so",
+        todo="SET GLOBAL binlog_row_metadata=FULL, and start a new query after that; or exclude the"
+        " column with option columns",
     )
 
 
 def _sets(numbers: list[int], words: list[Any]) -> list[Any]:
-    """The words of each SET. Before the first one that is not empty there is no comma."""
+    """The text of each SET. No comma precedes its first non-empty member."""
     comma = b"," if words and isinstance(words[0], bytes) else ","
     chosen = ([w for at, w in enumerate(words) if one >> at & 1] for one in numbers)
     return [comma.join(dropwhile(not_, each)) for each in chosen]
 
 
 def _fraction(cells: ColumnCells, buffer: ByteBuffer, at: Numbers) -> Numbers:
-    """Microseconds; hundredths, ten-thousandths or millionths of a second are stored."""
+    """Microseconds; the log has hundredths, ten-thousandths or millionths of a second."""
     width = (cells.column.type.meta + 1) // 2
     found: Numbers = buffer.big(at, width) * 100 ** (3 - width)
     return found
@@ -228,7 +228,7 @@ def _seconds(clock: Numbers) -> Numbers:
 
 
 def _days(year: Numbers, month: Numbers, day: Numbers) -> Numbers:
-    """Days since 1970; of a null it may be any date."""
+    """Days since 1970; any number for a null."""
     found: Numbers = _months()[np.clip(year * 12 + month - 1, 0, 120_011)] + day - 1
     return found
 
@@ -241,7 +241,7 @@ def _months() -> Numbers:
 
 
 def _require_dates(year: Numbers, month: Numbers, day: Numbers, valid: Numbers | None) -> None:
-    """Refuse what is no day: the server stores 0000-00-00, and with some modes 2024-02-31."""
+    """Reject invalid dates: the server stores 0000-00-00, and with some modes 2024-02-31."""
     there = (month > 0) & (month < 13) & (day > 0)
     following = _days(year + month // 12, month % 12 + 1, np.ones_like(day))
     _require(there & (_days(year, month, day) < following), valid)
@@ -249,7 +249,7 @@ def _require_dates(year: Numbers, month: Numbers, day: Numbers, valid: Numbers |
 
 def _require(good: Numbers, valid: Numbers | None) -> None:
     if not (good if valid is None else good | ~valid).all():
-        raise ValueError("it is no day, as 0000-00-00 is none")
+        raise ValueError("it is not a valid date, for example 0000-00-00")
 
 
 READERS: dict[int, Callable[[ColumnCells, ByteBuffer, Numbers], pa.Array]] = {
@@ -271,4 +271,4 @@ READERS: dict[int, Callable[[ColumnCells, ByteBuffer, Numbers], pa.Array]] = {
     tables.ENUM: _choice,
     tables.SET: _choice,
 }
-"""By the number of a type."""
+"""The decoders by the number of a type."""

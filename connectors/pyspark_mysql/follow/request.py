@@ -41,8 +41,8 @@ def log_behind(
     They include every transaction that a reader of tables can see, because the server logs a
     transaction before it is visible.
 
-    If the last transaction that was read is still at `place`, its events are returned again, and
-    the server need not search its log for the next one.
+    If the last read transaction is still at `place`, its events are returned again, and the server
+    need not search its log for the next one.
     """
     found = _begun(session, after, place, mariadb=mariadb)
     with closing(_past_crashes(session, after, found) if mariadb else found) as found:

@@ -1,8 +1,8 @@
-"""A table as it was behind some transactions: read without a lock, and again whenever asked for.
+"""Snapshot of a table as of a GTID set: read without a lock, and repeatable.
 
-Each piece is read in a transaction of its own, which sees a later state. The log tells which rows
-were touched since: of these the first touch says what they were. Whatever a transaction sees was
-logged before, so a log that is read afterwards lacks nothing of it.
+A separate transaction reads each piece and sees a later state. The log has the rows that changed
+since; the first change of a row has its values in the snapshot. The server logs a transaction
+before it is visible, so the log lacks no change that the piece shows.
 """
 
 from __future__ import annotations
@@ -31,43 +31,43 @@ from pyspark_mysql.server.literals import identifier
 from sparkonce.errors import StoreRefused, StoreUnreachable, StoreUnsafe
 
 READ = "r"
-"""What happened to a row that was there before: Debezium's word."""
+"""The `_op` of a row of the snapshot, as in Debezium."""
 
 ENOUGH = 100_000
-"""Touches of rows, of which the first ones are kept."""
+"""The number of changes after which only the first change of each row is kept."""
 
 AT = "sparkonce at"
-"""No column's name."""
+"""A name that no column has."""
 
 
 @dataclass(frozen=True)
 class SnapshotPiece:
-    """A split: rows whose key begins with a number in a range, as they were."""
+    """A split: the rows whose key begins with a number of a range, as of the snapshot."""
 
-    behind: str  # the transactions that had been
-    low: int | None = None  # a number below all of theirs; None if there is no such bound
-    high: int | None = None  # the highest one; likewise
+    behind: str  # the GTID set of the snapshot
+    low: int | None = None  # the lower bound, exclusive; None: no bound
+    high: int | None = None  # the upper bound, inclusive; None: no bound
 
 
 def require_snapshot(table: FollowedTable) -> None:
-    """Refuse a table of which no earlier state can be made."""
+    """Reject a table whose earlier state can't be reconstructed."""
     if not table.key:
         raise StoreRefused(
             f"startingPosition=snapshot: table {table.full_name} has no primary key",
-            why="nothing tells which rows were changed while the table is read",
-            todo="give it one, or begin with startingPosition=latest",
+            why="without a key the connector can't match logged changes with the rows that it read",
+            todo="give the table one, or begin with startingPosition=latest",
         )
     if table.engine != "InnoDB":
         raise StoreUnsafe(
             f"startingPosition=snapshot: table {table.full_name} has the engine {table.engine}",
-            why="it shows no state of one moment while others write",
+            why="the engine offers no consistent read while others write",
             todo="ALTER TABLE ... ENGINE=InnoDB, or begin with startingPosition=latest",
         )
     if table.cascade:
         raise StoreRefused(
             f"startingPosition=snapshot: foreign key {table.cascade} changes rows of table"
             f" {table.full_name}",
-            why="the binary log does not have these changes, so what rows were can't be told",
+            why="the binary log lacks these changes, so the former values of rows are unknown",
             todo="ALTER it to ON DELETE and ON UPDATE RESTRICT, or begin with"
             " startingPosition=latest",
         )
@@ -77,7 +77,10 @@ def require_snapshot(table: FollowedTable) -> None:
 def next_border(
     session: MySqlSession, table: FollowedTable, low: int | None, most: int
 ) -> int | None:
-    """The number up to which so many rows come; None if these are all, or can't be divided."""
+    """The number up to which the table has `most` rows after `low`.
+
+    None if it has fewer rows, or if its key can't be divided.
+    """
     first = _divided(table)
     if first is None:
         return None
@@ -92,7 +95,7 @@ def next_border(
 def pieces(
     session: MySqlSession, table: FollowedTable, whole: SnapshotPiece, many: int
 ) -> Sequence[SnapshotPiece]:
-    """The same in so many pieces, where the server knows of about how many rows each has."""
+    """The piece divided into `many` pieces, if the server can estimate the rows of each."""
     first = _divided(table)
     if first is None or (whole.low, whole.high) != (None, None):
         return [whole]
@@ -106,12 +109,12 @@ def pieces(
 
 
 class Snapshot:
-    """Reads pieces, as rows of a schema."""
+    """Reads pieces of the snapshot as rows of a schema."""
 
     def __init__(self, session: MySqlSession, table: FollowedTable, schema: pa.Schema) -> None:
         self.session, self.table, self.schema = session, table, schema
         self.fields = [one for one in schema if one.name not in (*META, BEFORE)]
-        # Keys are told apart by numbers: a TINYINT(1) may be more than true and false.
+        # Keys are compared as numbers: a TINYINT(1) may hold more than true and false.
         kinds = {name: table.columns[name].natural for name in table.key}
         kinds |= {name: pa.int8() for name, kind in kinds.items() if types.is_boolean(kind)}
         self.key = [pa.field(*one) for one in kinds.items()]
@@ -121,11 +124,12 @@ class Snapshot:
         """The rows of a piece.
 
         Args:
-            piece: which.
-            since: what was logged behind it; asked for when the rows that are there are fixed.
+            piece: the piece.
+            since: the changes logged after the snapshot; read once the transaction's state is
+                fixed.
 
         Raises:
-            StoreRefused: something changed rows without telling of each.
+            StoreRefused: the log lacks changes of rows.
             StoreUnreachable: the server does not show the state yet.
         """
         forms = [wire_form(self.table.column(one.name), one.type) for one in self.columns]
@@ -138,7 +142,7 @@ class Snapshot:
         yield from self._former(piece, touched)
 
     def _touched(self, since: Iterable[RowChanges]) -> pa.Table:
-        """The first touch of each row: its key, whether it was there, and what it was."""
+        """The first change of each row: its key, its operation, and its former values."""
         kinds = [pa.field(OP, pa.string()), pa.field(BEFORE, pa.struct(self.columns))]
         schema = pa.schema([*self.key, *kinds])
         changes = Changes(schema, self.table.key, self.table)
@@ -156,14 +160,14 @@ class Snapshot:
         return both.take(firsts[f"{AT}_min"].combine_chunks().sort())
 
     def _former(self, piece: SnapshotPiece, touched: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Rows of the piece that were touched since, as they were."""
+        """Rows of the piece that changed since, with their values in the snapshot."""
         for batch in touched.filter(pc.not_equal(touched[OP], "c")).to_batches():
             former = pa.RecordBatch.from_struct_array(batch[BEFORE])
             inside = _is_in(former, piece, _divided(self.table))
             yield self._as_changes(former if inside is None else former.filter(inside))
 
     def _as_changes(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        # A column of the key may be asked for, too, as another type: it stands behind the key.
+        # The schema may have a column of the key as another type: it follows the key.
         found = {field.name: len(self.key) + at for at, field in enumerate(self.fields)}
         columns = [
             batch.column(found[field.name]) if field.name in found else _meta(field, len(batch))
@@ -198,7 +202,7 @@ def _condition(first: ResultColumn | None, piece: SnapshotPiece) -> str:
 def _is_in(
     rows: pa.RecordBatch, piece: SnapshotPiece, first: ResultColumn | None
 ) -> pa.Array | None:
-    """Which rows lie in a piece; None if all do."""
+    """Which rows are in a piece; None if all are."""
     inside, numbers = None, rows.column(0)
     for bound, is_within in ((piece.low, pc.greater), (piece.high, pc.less_equal)):
         if first is not None and bound is not None:
@@ -208,7 +212,7 @@ def _is_in(
 
 
 def _without(batch: pa.RecordBatch, touched: pa.Table, key: Sequence[str]) -> Any:
-    """Rows whose keys were not touched."""
+    """The rows whose keys did not change."""
     if not len(touched):
         return batch
     keys = pa.Table.from_arrays(batch.columns[: len(key)], names=[*key])
@@ -219,7 +223,7 @@ def _without(batch: pa.RecordBatch, touched: pa.Table, key: Sequence[str]) -> An
 
 @contextmanager
 def _held(session: MySqlSession, behind: str) -> Iterator[None]:
-    """A transaction that sees one state, in which some transactions have been."""
+    """A transaction with a consistent view that includes the transactions `behind`."""
     with session.connected() as live:
         shown = log_server(session).executed
         with begun(live):
@@ -227,7 +231,7 @@ def _held(session: MySqlSession, behind: str) -> Iterator[None]:
             if lacking := gtids(shown, mariadb=live.mariadb).lacks(behind):
                 raise StoreUnreachable(
                     f"The server does not show transactions {lacking} yet",
-                    why="they are being committed, or it is a replica that is behind",
-                    todo="the query tries it again; look at the server's replication",
+                    why="they are being committed, or the server is a replica that lags",
+                    todo="the query retries; check the server's replication",
                 )
             yield

@@ -1,6 +1,6 @@
-"""The table that is followed, as the server has it, and which column of the log is which of it.
+"""The followed table as the server has it, and the match of logged columns with its columns.
 
-They are told by name, or where the log has none, by place.
+Columns match by name, or by place if the log has no names.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from sparkonce.values.spark_types import type_name
 
 OP, GTID, TS, BEFORE = "_op", "_gtid", "_ts", "_before"
 META = {OP: pa.string(), GTID: pa.string(), TS: pa.timestamp("us", "UTC")}
-"""Columns that every stream has; `_before` where it is asked for."""
+"""Columns that every stream has; `_before` only on request."""
 
 NAMED = """
 SELECT table_schema, table_name, table_type, engine FROM information_schema.tables
 WHERE table_schema = %s AND table_name = %s
 """
 LOGS_NAMES = "binlog_row_metadata"
-"""FULL where the server logs names of columns, words of ENUM and SET, and keys."""
+"""FULL if the server logs column names, the members of ENUM and SET, and keys."""
 
 SHOW_ALL = (
     "SET @shown = 1"
     "/*!80030 , SESSION show_gipk_in_create_table_and_information_schema = ON */"  # not by MariaDB
 )
-"""By it MySQL shows the primary key that it made by itself, which rows in the log have."""
+"""Makes MySQL show the primary key that it generated, which logged rows contain."""
 
 LOGS_KEYS = "innodb_native_foreign_keys"
-"""Since MySQL 9.6; OFF where the server logs what foreign keys do to rows."""
+"""Since MySQL 9.6; OFF if the server logs the changes that foreign keys make."""
 
 CHANGED_BY_OTHERS = """
 SELECT constraint_name FROM information_schema.referential_constraints
@@ -51,13 +51,13 @@ WHERE constraint_schema = %s AND table_name = %s
   AND (delete_rule IN ('CASCADE', 'SET NULL') OR update_rule IN ('CASCADE', 'SET NULL'))
 """
 
-LEAVE_OUT = "leave it out by option columns"
+LEAVE_OUT = "exclude it with option columns"
 
 AS_THE_SERVER_SHOWS = (
     (types.is_string, (types.is_string, types.is_integer, types.is_decimal)),
     (types.is_binary, (types.is_string, types.is_binary)),
 )
-"""What has the form of the log as a text, and as bytes."""
+"""The types whose logged form equals the server's text, and its bytes."""
 
 CODES = {
     "tinyint": tables.TINY,
@@ -78,7 +78,7 @@ CODES = {
     "enum": tables.ENUM,
     "set": tables.SET,
 }
-"""What the log calls the types of tables; values of others are not read."""
+"""The log's codes of column types; values of other types are not read."""
 
 CHOICES = ("enum", "set")
 POINTS = ("point", "linestring", "polygon", "geometry")
@@ -90,43 +90,43 @@ CODES |= dict.fromkeys(("char", "binary"), tables.STRING)
 CODES |= dict.fromkeys(("varchar", "varbinary"), tables.VARCHAR)
 
 WORDS = re.compile(r"(x?)'((?:[^'\\]|''|\\.)*)'")
-"""Those of an ENUM or a SET, as the server shows their type; of bytes MySQL shows some as x'ff'."""
+"""The members of an ENUM or SET in the server's text; MySQL writes some binary ones as x'ff'."""
 
 SHOWN = ("ascii", "utf8", "utf8mb3")
-"""Sets, beside those of one byte, of which the server shows each character."""
+"""Character sets, besides those of one byte, that the server shows without loss."""
 
 LOST, NOT_PLAIN = re.compile(r"\?"), re.compile(r"[^ ->@-~]")
-"""What a word may have been another one by: in texts, and in bytes."""
+"""Signs that a member may have been a different one: in texts, and in bytes."""
 
 ESCAPES = re.compile(r"''|\\(.)")
 ESCAPED = {"n": "\n", "r": "\r", "0": "\0"}
-"""What stands for another character in them."""
+"""The characters that escapes in members represent."""
 
 PERIOD = {"row_start", "row_end"}
-"""Columns of MariaDB's system versioned tables. A table may have named them otherwise."""
+"""Columns of MariaDB's system-versioned tables. A table may use other names."""
 
 END_OF_ROW = tables.TIMESTAMP2, 6
-"""What the second one is, by which each key of such a table ends."""
+"""The type of `row_end`, the last column of each key of a system-versioned table."""
 
 UTF8 = Charset("utf8mb4")
 
 
 @dataclass(frozen=True)
 class FollowedTable:
-    """A table."""
+    """A followed table."""
 
     name: tuple[str, str]  # its database and its name, as the log has them
-    engine: str  # that stores it
-    key: tuple[str, ...]  # columns of its primary key; empty if there is none
-    columns: Mapping[str, ResultColumn]  # those that the user may see, as results have them
-    declared: Sequence[TableColumn]  # the same, in their order, as they are declared
+    engine: str  # its storage engine
+    key: tuple[str, ...]  # columns of its primary key; empty if it has none
+    columns: Mapping[str, ResultColumn]  # the columns visible to the user, as results have them
+    declared: Sequence[TableColumn]  # the same columns, in their order, as declared
     charsets: Charsets  # of the server
-    whole: bool  # whether these are all columns that it has
-    # Whether the server is one. Behind these columns its log may have hashes, one for each unique
-    # key that is too long for an index; such keys come and go unseen.
+    whole: bool  # whether the user sees all its columns
+    # Whether the server is a MariaDB. Its log may have hashes after these columns, one for each
+    # unique key that is too long for an index. Nothing shows when a table gains or loses a hash.
     mariadb: bool
     logs_names: bool  # whether the log has names of its columns, from now on
-    cascade: str = ""  # a foreign key that changes its rows, which the log does not tell; or empty
+    cascade: str = ""  # a foreign key that changes its rows without a log entry; or empty
 
     @property
     def full_name(self) -> str:
@@ -135,20 +135,20 @@ class FollowedTable:
 
     @property
     def relation(self) -> str:
-        """What stands behind FROM."""
+        """The SQL that follows FROM."""
         return identifier(*self.name)
 
     def column(self, name: str) -> ResultColumn:
-        """The column of that name, in its case or another; an `OptionError` if there is none."""
+        """The column of that name, whatever its case; raises `OptionError` if it is missing."""
         names = pa.schema([(one, pa.null()) for one in self.columns])
         return self.columns[checks.column("columns", name, names)]
 
     def require_columns(self, schema: pa.Schema) -> None:
-        """Refuse columns that can't be followed, or not as the types of a schema.
+        """Reject columns that can't be followed, or not as the types of the schema.
 
         Raises:
-            OptionError: the table has no such column, or its values would change.
-            StoreRefused: values of its type or character set are not read from the log.
+            OptionError: the table lacks the column, or its values would change.
+            StoreRefused: the connector can't read its type or character set from the log.
         """
         for field in schema:
             inner = [*field.type] if field.name == BEFORE else [field]
@@ -158,9 +158,9 @@ class FollowedTable:
                 require_readable(column, one.type)
 
     def require_key(self) -> None:
-        """Refuse a primary key whose values can't be read from the log."""
+        """Reject a primary key whose values can't be read from the log."""
         for name in self.key:
-            self._require_read(name, "begin with startingPosition=latest, and leave it out")
+            self._require_read(name, "begin with startingPosition=latest, and exclude the column")
 
     def _require_read(self, name: str, todo: str = LEAVE_OUT) -> None:
         column = next(one for one in self.declared if one.name == name)
@@ -168,14 +168,14 @@ class FollowedTable:
             kind = f"{column.kind} COMPRESSED" if is_compressed(column) else column.kind
             raise StoreRefused(
                 f"Column {name!r} of type {kind} can't be followed",
-                why="the binary log has its values in a form that is not known here",
-                todo=f"{todo}, or ALTER it to a type that every server has",
+                why="the connector can't read the form in which the binary log has its values",
+                todo=f"{todo}, or ALTER it to a type that every server supports",
             )
         charset = self.charsets.of(0, column.charset)
         if charset and not charset.is_read:
             raise StoreRefused(
                 f"Column {name!r} of character set {charset.name} can't be followed",
-                why="of some of its bytes Python makes other characters than the server",
+                why="Python decodes some of its bytes to other characters than the server does",
                 todo=f"{todo}, or ALTER it to utf8mb4",
             )
         if not self.logs_names and column.kind in CHOICES and words_of(column, charset) is None:
@@ -189,10 +189,10 @@ class FollowedTable:
         return {one.name.lower(): at for at, one in enumerate(columns)}
 
     def completed(self, logged: LoggedTable) -> LoggedTable:
-        """The table with what the log leaves out of it: names, signs, character sets, its key.
+        """The logged table with all that the log omits: names, signs, character sets, its key.
 
         Raises:
-            StoreRefused: the log does not tell.
+            StoreRefused: the connector can't match the columns of the log with the table.
         """
         known, key = list[TableColumn](), logged.key
         if self.mariadb and self.whole and logged.named:
@@ -215,27 +215,26 @@ class FollowedTable:
         )
 
     def _require_no_history(self, logged: LoggedTable) -> None:
-        """Refuse rows of a time when the table was system versioned: those of its history, too."""
+        """Reject rows logged while the table was system-versioned: they may be history rows."""
         gone = {one.name for one in logged.columns} - self.columns.keys()
         last = [logged.columns[at] for at in logged.key[1:]][-1:]
         ends = {one.name for one in last if (one.type.code, one.type.meta) == END_OF_ROW}
         if gone >= PERIOD or gone & ends:
             raise StoreRefused(
-                f"Rows of table {self.full_name} were logged when it was system versioned, or"
-                " may have been",
-                why="the log has rows of its history, which look like rows that are there",
-                todo="bring the target in line with the table, and begin a new query behind the"
-                " ALTER",
+                f"Table {self.full_name} was, or may have been, system versioned when the server"
+                " logged its rows",
+                why="the log has rows of its history, which look like current rows",
+                todo="reconcile the target with the table, and start a new query after the ALTER",
             )
 
     def _require_same(self, logged: LoggedTable) -> None:
         if not self.whole:
             raise StoreRefused(
                 f"The user may not see all columns of table {self.full_name}",
-                why="the log has no names of columns (binlog_row_metadata), so that they are told"
-                " by their place",
-                todo="GRANT SELECT on the table, or SET GLOBAL binlog_row_metadata=FULL, and begin"
-                " a new query behind that",
+                why="the log has no column names (binlog_row_metadata), so the connector matches"
+                " columns by place",
+                todo="GRANT SELECT on the table, or SET GLOBAL binlog_row_metadata=FULL, and start"
+                " a new query after that",
             )
         many = len(self.declared)
         pairs = zip(self.declared, logged.columns[:many], strict=False)
@@ -244,19 +243,19 @@ class FollowedTable:
         is_same = len(logged.columns) >= many and more == hashes
         if not is_same or not all(self._is_same(*one) for one in pairs):
             raise StoreRefused(
-                f"Rows of table {self.full_name} were logged with other columns than it has",
-                why="it was altered since, or has columns that are not shown, and the log has no"
-                " names of columns (binlog_row_metadata)",
-                todo="SET GLOBAL binlog_row_metadata=FULL, and begin a new query behind the ALTER",
+                f"Logged rows of table {self.full_name} have other columns than the table",
+                why="someone altered the table since, or it has hidden columns, and the log has no"
+                " column names (binlog_row_metadata)",
+                todo="SET GLOBAL binlog_row_metadata=FULL, and start a new query after the ALTER",
             )
 
     def _is_same(self, known: TableColumn, logged: BinlogColumn) -> bool:
-        """Whether a column may be what rows were logged of, by all that the log tells of it."""
+        """Whether a column may be the logged one, by all that the log has about it."""
         if known.nullable != logged.nullable:
             return False
         if not is_read(known):
             return True
-        if known.kind == "json" and logged.type.code == tables.BLOB:  # MariaDB's, which is a text
+        if known.kind == "json" and logged.type.code == tables.BLOB:  # MariaDB logs JSON as text
             return True
         charset = self.charsets.of(logged.collation, known.charset)
         return (
@@ -268,10 +267,10 @@ class FollowedTable:
 
 
 def followed(session: MySqlSession, named: Sequence[str]) -> FollowedTable:
-    """Ask for a table, by its name, with its database before it if that is not the session's.
+    """Look up a table by its name, or by its database and its name.
 
     Raises:
-        StoreRefused: there is no such table.
+        StoreRefused: the table does not exist.
     """
     with session.connected() as live:
         live.run(SHOW_ALL)
@@ -289,7 +288,7 @@ def followed(session: MySqlSession, named: Sequence[str]) -> FollowedTable:
             {one.name: one for one in described(session, identifier(*name), names)},
             target.columns,
             charsets(session),
-            whole=bool(lookup.definitions(session, [name])),  # shown to nobody who sees only some
+            whole=bool(lookup.definitions(session, [name])),  # hidden from users who see only some
             mariadb=live.mariadb,
             logs_names=settings.get(LOGS_NAMES) == "FULL",
             cascade=str(changing[0][0]) if changing else "",
@@ -297,44 +296,44 @@ def followed(session: MySqlSession, named: Sequence[str]) -> FollowedTable:
 
 
 def _found(session: MySqlSession, name: tuple[str, ...]) -> tuple[tuple[str, str], str]:
-    """The server's own name of a table, and its engine."""
+    """The server's name of a table, and its engine."""
     rows = [tuple(map(str, row)) for row in session.run(NAMED, *name)]
-    row = min(rows, key=lambda one: one[:2] != name, default=None)  # others differ by case
+    row = min(rows, key=lambda one: one[:2] != name, default=None)  # others differ in case
     shown = ".".join(name)
     if row is None:
         raise StoreRefused(
             f"There is no table {shown}",
-            why="or the user has no right to read it",
-            todo="mend option url or dbtable, or grant SELECT on the table",
+            why="the table does not exist, or the user has no right to read it",
+            todo="correct option url or dbtable, or grant SELECT on the table",
         )
     if row[2] == "SYSTEM VERSIONED":
         raise StoreRefused(
             f"Table {shown} is system versioned",
-            why="the binary log has rows of its history, which look like rows that are there",
+            why="the binary log has rows of its history, which look like current rows",
             todo="ALTER TABLE ... DROP SYSTEM VERSIONING, or follow another table",
         )
     if row[2] != "BASE TABLE":
         raise StoreRefused(
             f"{shown} is a {row[2].lower()}",
-            why="the binary log has rows of base tables alone",
-            todo="name the table that it is made of",
+            why="the binary log has only rows of base tables",
+            todo="name the base table that it reads",
         )
     return (row[0], row[1]), row[3]
 
 
 def schema_of(columns: Iterable[ResultColumn], asked: Collection[str]) -> pa.Schema:
-    """The schema of changes, with the types that lose nothing; `asked` are columns of an option.
+    """The schema of changes, with lossless types; `asked` are the columns that an option names.
 
     Raises:
-        StoreRefused: a column has a name that a stream gives to something else.
+        StoreRefused: a column has the name of a column that every stream has.
     """
     fields = [pa.field(one.name, one.natural) for one in columns]
     for field in fields:
         if field.name.lower() in (*META, BEFORE):
             raise StoreRefused(
                 f"The table has a column {field.name!r}",
-                why="a stream has a column of that name, in any case, which says what happened to"
-                " the row",
+                why="a stream has a column of that name, whatever its case, which describes the"
+                " change of the row",
                 todo="rename the table's column",
             )
     before = [pa.field(BEFORE, pa.struct(fields))] if BEFORE in asked else []
@@ -342,20 +341,20 @@ def schema_of(columns: Iterable[ResultColumn], asked: Collection[str]) -> pa.Sch
 
 
 def require_readable(column: ResultColumn, kind: pa.DataType) -> None:
-    """Refuse, by an `OptionError`, a type that some value of the column does not fit as it is."""
+    """Raise `OptionError` for a type that does not hold every value of the column unchanged."""
     wire_form(column, kind)
     natural = column.natural
     for is_kind, has_form in AS_THE_SERVER_SHOWS:
         if is_kind(kind) and not any(is_one(natural) for is_one in has_form):
             raise OptionError(
                 f"Column {column.name!r} can't be followed as {type_name(kind)}",
-                why=f"the binary log has {type_name(natural)}, and not what the server shows",
-                todo="give it that type, and cast it in Spark",
+                why=f"the binary log has {type_name(natural)}, not the text that the server shows",
+                todo="declare that type, and cast the column in Spark",
             )
 
 
 def is_read(column: TableColumn) -> bool:
-    """Whether values of a column's type can be read."""
+    """Whether the connector can read values of the column's type."""
     return column.kind in CODES and not is_compressed(column)
 
 
@@ -365,12 +364,12 @@ def is_compressed(column: TableColumn) -> bool:
 
 
 def _is_unsigned(column: TableColumn) -> bool:
-    is_year = column.kind == "year"  # which is, and does not say so
+    is_year = column.kind == "year"  # unsigned without saying so
     return is_year or (column.kind not in CHOICES and "unsigned" in column.sql_type.lower())
 
 
 def _meta(column: TableColumn) -> int | None:
-    """What more the log tells, see `ColumnType`; None of a type of which it is not known here."""
+    """The metadata of the type in the log, see `ColumnType`; None if it is unknown here."""
     code = CODES[column.kind]
     first, second = [*map(int, re.findall(r"\d+", column.sql_type)), 0, 0][:2]
     if code == tables.NEWDECIMAL:
@@ -385,9 +384,9 @@ def _meta(column: TableColumn) -> int | None:
 
 
 def words_of(column: TableColumn, charset: Charset | None) -> tuple[bytes, ...] | None:
-    """The words of an ENUM or a SET, in UTF-8; None where the server may show others than it has.
+    """The members of an ENUM or SET in UTF-8; None if the server may show other members.
 
-    It shows types in utf8mb3, with a question mark for each character that this lacks.
+    The server shows types in utf8mb3, with a question mark for each character that utf8mb3 lacks.
     """
     found = WORDS.findall(column.sql_type)
     words = [ESCAPES.sub(lambda one: ESCAPED.get(one[1], one[1] or "'"), text) for _, text in found]
