@@ -134,7 +134,7 @@ def test_table_that_is_dropped_in_mid_query_is_refused_until_it_is_there(counter
 BETWEEN_CHUNKS = {
     "narrowed": ("MODIFY n TINYINT UNSIGNED", "row with id=1: .*Out of range"),
     "taken away": ("DROP n", "'n' of the query is not in the table"),
-    "rounding": ("MODIFY n YEAR", "a year is no sum"),
+    "rounding": ("MODIFY n YEAR", "a YEAR can't hold a sum"),
     "another unique key": ("ADD UNIQUE (n)", "another stored row has its value"),
     "without transactions": ("ENGINE=MyISAM", "has the engine MyISAM"),
 }

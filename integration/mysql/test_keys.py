@@ -158,7 +158,7 @@ def test_a_key_that_would_be_stored_as_another_one_is_a_bad_row(
     keyed(table, key.kind, "upsert").run(0, [{"k": key.value, "n": 1}])
     made = keyed(table, key.kind, mode)
     for other in key.others:
-        with pytest.raises(BadRow, match=r"column 'k' can't be .*one key of several"):
+        with pytest.raises(BadRow, match=r"column 'k' can't be .*several keys would become one"):
             made.run(0, [{"k": other, "n": 2}])
     assert table.rows("n") == ((1,),)
     made.run(0, [{"k": key.value, "n": 2}])

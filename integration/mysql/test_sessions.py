@@ -123,7 +123,7 @@ def test_a_session_that_ignores_what_it_is_told_is_refused(
     table.create("id BIGINT, n BIGINT")
     with Proxy(table.url) as proxy, monkeypatch.context() as patched:
         patched.setattr(settings, "statement", lambda _: "SET @nothing = 1")
-        with pytest.raises(StoreUnsafe, match=r"session has \w+=.*, and was told to have"):
+        with pytest.raises(StoreUnsafe, match=r"session has \w+=.* although the connector set"):
             table.query(COUNTER, url=proxy.url).sink.check()
 
 

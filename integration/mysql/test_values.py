@@ -41,16 +41,16 @@ VALUES = [
     Refused(STR, "abc\t", "VARCHAR(3)", "longer than the column"),
     Refused(STR, "a\\c\v", "VARCHAR(3) CHARACTER SET latin1", "longer than the column"),
     Refused(STR, "é" * 127 + "a\r\n", "TINYTEXT", "longer than the column"),
-    Refused(STR, "ab ", "CHAR(3)", "keeps no spaces"),
+    Refused(STR, "ab ", "CHAR(3)", "drops spaces"),
     Refused(STR, "no json", "JSON", "JSON|CHECK"),
     Refused(STR, "z", "ENUM('a')", "store only a part"),
-    Refused(STR, "2", "ENUM('a','b')", "number of one"),
-    Refused(STR, "0", "ENUM('a','b')", "number of one"),
-    Refused(STR, " +2", "ENUM('a','b') CHARACTER SET utf16", "number of one"),
-    Refused(STR, "\v00002", "ENUM('1','b')", "number of one"),
-    Refused(STR, "3", "SET('a','b')", "number of one"),
-    Refused(STR, "0", "SET('a','b')", "number of one"),
-    Refused(STR, "-18446744073709551613", "SET('a','b')", "number of one"),
+    Refused(STR, "2", "ENUM('a','b')", "member's number"),
+    Refused(STR, "0", "ENUM('a','b')", "member's number"),
+    Refused(STR, " +2", "ENUM('a','b') CHARACTER SET utf16", "member's number"),
+    Refused(STR, "\v00002", "ENUM('1','b')", "member's number"),
+    Refused(STR, "3", "SET('a','b')", "member's number"),
+    Refused(STR, "0", "SET('a','b')", "member's number"),
+    Refused(STR, "-18446744073709551613", "SET('a','b')", "member's number"),
     Refused(STR, "\U0001f600", "VARCHAR(9) CHARACTER SET latin1", "type or character set"),
     Refused(STR, "aé中", "ENUM('aé?') CHARACTER SET latin1", r"put a \? in place"),
     Refused(STR, "é", "ENUM('?') CHARACTER SET ascii", r"put a \? in place"),
@@ -171,7 +171,7 @@ def test_decimals_inside_json_keep_all_digits(
     query: Any, mysql_name: str, table: Table, column: str
 ) -> None:
     if (mysql_name, column) == ("mysql", "JSON"):
-        with pytest.raises(OptionError, match=r"decimal\(38,18\).*JSON keeps numbers as doubles"):
+        with pytest.raises(OptionError, match=r"decimal\(38,18\).*JSON stores numbers as doubles"):
             query(NESTED, column)
         return
     query(NESTED, column).run(0, [{"id": 1, "v": {"l": [{Decimal(1): DIGITS}]}}])

@@ -229,7 +229,7 @@ def decimal_groups(precision: int, scale: int) -> tuple[list[int], list[int]]:
 
 def _string(real: int, size: int) -> ColumnType:
     """A type that is logged as a string."""
-    # The first byte is the real type. For CHAR its bits 0x30 are bits 8 and 9 of the size, inverted.
+    # The first byte is the real type. Its bits 0x30 are bits 8 and 9 of a CHAR's size, inverted.
     if real in CHOICES:
         return ColumnType(real, size, size)
     if real & 0x30 != 0x30:

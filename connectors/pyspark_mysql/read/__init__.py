@@ -1,4 +1,4 @@
-"""How tables and queries are read: as lines of text that the server makes, and Arrow reads.
+"""Reads tables and queries: the server builds lines of text, and Arrow parses them.
 
-Whatever asks a server raises `pymysql.MySQLError` where that does not answer.
+Functions that query a server raise `pymysql.MySQLError` if it does not reply.
 """

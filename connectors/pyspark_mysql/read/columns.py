@@ -1,4 +1,4 @@
-"""Columns of a table or a query: how the server describes them, and each becomes Arrow."""
+"""Columns of a table or a query: the server's description, and the conversion to Arrow."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sparkonce.values import from_json, text
 from sparkonce.values.spark_types import decimal, type_name
 
 BINARY = 63
-"""The character set of bytes."""
+"""The number of the character set of bytes."""
 
 INTEGERS: dict[int, tuple[pa.DataType, pa.DataType]] = {
     FIELD_TYPE.TINY: (pa.int8(), pa.int16()),
@@ -29,17 +29,17 @@ INTEGERS: dict[int, tuple[pa.DataType, pa.DataType]] = {
     FIELD_TYPE.LONGLONG: (pa.int64(), decimal(20, 0)),
     FIELD_TYPE.YEAR: (pa.int32(), pa.int32()),
 }
-"""What holds all values of a type, signed and unsigned."""
+"""The Arrow types that hold all values of a type, signed and unsigned."""
 
 WHOLE = (*(code for code in INTEGERS if code != FIELD_TYPE.YEAR),)
-"""Whole numbers whose order, arithmetic and literals are Spark's; those of YEAR and BIT are not."""
+"""Whole numbers with the order, arithmetic and literals of Spark; YEAR and BIT differ."""
 
 DECIMALS = (FIELD_TYPE.DECIMAL, FIELD_TYPE.NEWDECIMAL)
 DAYS = (FIELD_TYPE.DATE, FIELD_TYPE.NEWDATE)
 MOMENTS = (FIELD_TYPE.DATETIME, FIELD_TYPE.TIMESTAMP)
 NUMBERS = (*INTEGERS, FIELD_TYPE.BIT)
 NARROW = (FIELD_TYPE.TINY, FIELD_TYPE.SHORT, FIELD_TYPE.INT24, FIELD_TYPE.LONG, FIELD_TYPE.YEAR)
-"""Whose values a double holds exactly."""
+"""Types whose values a double holds exactly."""
 
 OTHERS = {
     FIELD_TYPE.FLOAT: pa.float32(),
@@ -52,13 +52,13 @@ OTHERS = {
 TEXTS = {FIELD_TYPE.VARCHAR, FIELD_TYPE.VAR_STRING, FIELD_TYPE.STRING, FIELD_TYPE.BLOB}
 TEXTS |= {FIELD_TYPE.TINY_BLOB, FIELD_TYPE.MEDIUM_BLOB, FIELD_TYPE.LONG_BLOB}
 TEXTS |= {FIELD_TYPE.ENUM, FIELD_TYPE.SET}
-"""Of characters, or of bytes: the character set tells."""
+"""Types of characters or of bytes, depending on the character set."""
 
 BITS = {1: pa.bool_(), 64: decimal(20, 0)}
-"""What holds numbers of so many bits; others are signed ones."""
+"""The Arrow types of BIT by the number of bits; for other numbers a signed integer."""
 
 ALL_DIGITS = 31
-"""How the protocol says that a number is shown with as many digits as it has."""
+"""The protocol's scale of a number that the server shows with all its digits."""
 
 FIRST = {
     pa.date32(): pa.scalar(dt.date.min),
@@ -78,14 +78,14 @@ FITS: tuple[tuple[IsKind, tuple[int, ...]], ...] = (
     (types.is_timestamp, MOMENTS),
     (types.is_time, (FIELD_TYPE.TIME,)),
 )
-"""Types of Spark, and the columns of which they change no value: what does not fit is an error."""
+"""Types of Spark, and the columns whose values they hold unchanged; any other pair is an error."""
 
 CARRIED: tuple[tuple[IsKind, pa.DataType], ...] = (
     (types.is_timestamp, pa.timestamp("us")),
     (types.is_time, pa.time64("us")),
     (types.is_duration, pa.int64()),
 )
-"""Types that Arrow reads as another one, which has the same values."""
+"""Types that Arrow parses as another type with the same values."""
 
 
 @dataclass(frozen=True)
@@ -93,16 +93,16 @@ class ResultColumn:
     """A column of a result, as the server describes it before it sends rows."""
 
     name: str
-    code: int  # of its type, as the protocol has it
-    length: int  # most characters or bytes of its text
-    scale: int  # digits behind the point
+    code: int  # the protocol's code of its type
+    length: int  # the maximum characters or bytes of its text
+    scale: int  # digits after the point
     unsigned: bool
     nullable: bool
     binary: bool  # its values are bytes
 
     @property
     def natural(self) -> pa.DataType:
-        """The type that loses nothing of it."""
+        """The lossless Arrow type."""
         if self.code == FIELD_TYPE.BIT:
             return BITS.get(self.length, pa.int64())
         if self.code == FIELD_TYPE.TINY and self.length == 1 and not self.unsigned:
@@ -118,7 +118,7 @@ class ResultColumn:
 
 
 def described(session: MySqlSession, relation: str, columns: str = "*") -> list[ResultColumn]:
-    """The columns of what stands behind SELECT and FROM, without a run of the statement."""
+    """The columns of ``SELECT columns FROM relation``, without running the statement."""
     with session.connected() as live:
         return [_described(one) for one in live.prepared(f"SELECT {columns} FROM {relation}")]
 
@@ -137,16 +137,16 @@ def _described(field: Any) -> ResultColumn:
 
 @dataclass(frozen=True)
 class WireForm:
-    """How one column comes over the wire, and becomes Arrow: as text that loses nothing."""
+    """The lossless text form of a column on the wire, and its conversion to Arrow."""
 
     column: str  # its name in SQL
-    sql: str  # an expression for its text in a line of CSV, where it is not null
-    carrier: pa.DataType  # the type that Arrow reads the text as
-    finish: Callable[[pa.Array], pa.Array]  # makes the column of that
+    sql: str  # an expression for its text in a line of CSV, if it is not null
+    carrier: pa.DataType  # the type as which Arrow parses the text
+    finish: Callable[[pa.Array], pa.Array]  # converts the parsed column to the final one
 
 
 def wire_form(column: ResultColumn, kind: pa.DataType) -> WireForm:
-    """How a column is read as a type; an `OptionError` where some value would change or be lost."""
+    """The wire form for a column as a type; raises `OptionError` if it would change values."""
     name, natural = identifier(column.name), column.natural
     number, is_bytes = _number(name, column), types.is_binary(natural)
     quoted = f"""'"', REPLACE(CONVERT({number} USING utf8mb4), '"', '""'), '"'"""
@@ -160,18 +160,18 @@ def wire_form(column: ResultColumn, kind: pa.DataType) -> WireForm:
     if not any(accepts(kind) and column.code in codes for accepts, codes in FITS):
         raise OptionError(
             f"Column {column.name!r} can't be read as {type_name(kind)}",
-            why=f"it holds {type_name(natural)}, of which values would be lost or changed",
-            todo="give it a type in the schema that holds them, and cast it in Spark",
+            why=f"it holds {type_name(natural)}, and the read would lose or change values",
+            todo="declare a type in the schema that holds them, and cast the column in Spark",
         )
     carrier = next((carrier for accepts, carrier in CARRIED if accepts(kind)), kind)
     return WireForm(name, number, carrier, lambda values: _in_years(values).cast(kind))
 
 
 def _number(name: str, column: ResultColumn) -> str:
-    """The column as a number or text without loss."""
+    """The SQL for the column as a lossless number or text."""
     if column.code == FIELD_TYPE.BIT:
         return f"({name} + 0)"
-    # The server shows six digits of a float, and of a sum of DOUBLE(10,2) two: here all.
+    # The server shows six digits of a float, and two of a DOUBLE(10,2); this expression has all.
     shown = column.code == FIELD_TYPE.DOUBLE and column.scale >= ALL_DIGITS
     if column.code in (FIELD_TYPE.FLOAT, FIELD_TYPE.DOUBLE) and not shown:
         return f"({name} * 1e0)"
@@ -179,7 +179,7 @@ def _number(name: str, column: ResultColumn) -> str:
 
 
 def _in_years(values: pa.Array) -> pa.Array:
-    """The same, without dates of the year 0, which Spark's DataFrames in Python can't have."""
+    """Reject dates of the year 0, which Spark's DataFrames in Python can't hold."""
     first = FIRST.get(values.type)
     if first and pc.any(pc.less(values, first)).as_py():
         raise ValueError("a year before 1")

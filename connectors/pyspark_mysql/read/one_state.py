@@ -1,11 +1,11 @@
-"""Whether all splits see one state of the server: each begins a snapshot, and compares its state.
+"""Checks that all splits see one state of the server: each begins a snapshot and compares states.
 
-MySQL has a transaction in its binary log before readers see it, for as long as a replica takes to
-acknowledge it (semi-synchronous replication). So a state is known only where the log ends at one
-place and the same GTIDs are executed before and behind the begin of the snapshot, and no GTID is
-owned by a session that commits. MariaDB gives the place in the log that a snapshot stands for.
+MySQL logs a transaction before readers see it; with semi-synchronous replication the delay lasts
+until a replica acknowledges it. So a state is certain only under two conditions: end of the log and
+executed GTIDs are equal before and after the begin of the snapshot, and no committing session owns
+a GTID. MariaDB reports the place in the log that matches a snapshot.
 
-What nothing tells: changes of a session with ``sql_log_bin=0``.
+The check misses changes of sessions with ``sql_log_bin=0``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SHOW GLOBAL VARIABLES WHERE variable_name IN ('server_id', 'server_uuid', 'gtid_
   'gtid_executed', 'gtid_owned', 'gtid_slave_pos', 'log_slave_updates', 'wsrep_on')
 """
 STATUS = {True: ("SHOW MASTER STATUS",), False: ("SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")}
-"""By whether it is MariaDB; the last word of MySQL since 8.2."""
+"""The statements by whether the server is a MariaDB; MySQL renamed its own in 8.2."""
 
 SNAPSHOTS = ("InnoDB", "ROCKSDB")
 ENGINE = """
@@ -37,23 +37,23 @@ SELECT engine FROM information_schema.tables
 WHERE table_schema = %s AND table_name = %s AND table_type <> 'VIEW'
 """
 
-NO_LOG = "the server has no binary log, or the user may not see where it ends"
+NO_LOG = "the server has no binary log, or the user has no right to see its end"
 BEING_WRITTEN = "transactions are being committed"
 
 
 @dataclass(frozen=True)
 class SnapshotState:
-    """What a snapshot sees."""
+    """The state that a snapshot sees."""
 
-    place: str  # which transactions have been, for comparing; empty where nothing tells
-    doubt: str = ""  # why equal places may be different states; empty where they are the same
+    place: str  # the executed transactions, for comparison; empty if unknown
+    doubt: str = ""  # why equal places may be different states; empty if they are equal states
 
 
 @contextmanager
 def begun(live: LiveConnection) -> Iterator[None]:
-    """Read one state of the server for the time of the block."""
+    """Read one state of the server during the block."""
     try:
-        # At the level of our sessions, READ COMMITTED, the server takes no snapshot here.
+        # At READ COMMITTED, the level of the connector's sessions, the server takes no snapshot.
         live.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         live.run("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
         yield
@@ -63,7 +63,7 @@ def begun(live: LiveConnection) -> Iterator[None]:
 
 @contextmanager
 def opened(live: LiveConnection) -> Iterator[SnapshotState]:
-    """The same, and say which state. Raises as `begun`."""
+    """See `begun`; also returns the state."""
     before = _state_now(live)
     with begun(live):
         if live.mariadb and before.place:
@@ -83,14 +83,14 @@ def _state_now(live: LiveConnection) -> SnapshotState:
     file, position, filters = end[0], end[1], end[2:4]
     names = ("server_id", "server_uuid", "gtid_executed", "gtid_slave_pos")
     place = " ".join([*(there.get(name, "") for name in names), str(file), str(position)])
-    filtered = "binlog_do_db or binlog_ignore_db leaves transactions out of the binary log"
+    filtered = "binlog_do_db or binlog_ignore_db excludes transactions from the binary log"
     doubt = filtered if any(filters) else _doubt(live, there)
     return SnapshotState("".join(place.split("\n")), doubt)
 
 
 def _doubt(live: LiveConnection, there: Mapping[str, str]) -> str:
     if not live.mariadb and there["gtid_mode"] != "ON":
-        return "gtid_mode is not ON, so nothing tells which logged transactions readers see"
+        return "gtid_mode is not ON, so it is unknown which logged transactions readers see"
     if not live.mariadb:
         return BEING_WRITTEN if there["gtid_owned"] else ""
     if there["log_slave_updates"] == "ON":
@@ -101,23 +101,23 @@ def _doubt(live: LiveConnection, there: Mapping[str, str]) -> str:
 
 
 def end_of_log(live: LiveConnection) -> Sequence[Any]:
-    """Its file and position, and the databases that are logged and those that are not.
+    """The file and position at the end of the log, the logged databases, and the excluded ones.
 
-    Empty where the user may not see that, or there is no log.
+    Empty if the user has no right to see them, or if the server has no log.
     """
     for asked in STATUS[live.mariadb]:
         try:
             found = live.run(asked)
-        except pymysql.MySQLError:  # a right is lacking, or another release has the word
+        except pymysql.MySQLError:  # a right is missing, or the release has another statement
             continue
         return found[0] if found else ()
     return ()
 
 
 def place_in_log(live: LiveConnection) -> tuple[str, str]:
-    """The file and the offset up to which MariaDB's snapshot has what was logged.
+    """The file and the offset up to which MariaDB's snapshot includes the log.
 
-    A transaction is in the log before readers see it. See
+    MariaDB logs a transaction before readers see it. See
     https://mariadb.com/docs/server/server-usage/storage-engines/myrocks/start-transaction-with-consistent-snapshot.
     """
     status = dict(live.run("SHOW STATUS LIKE 'binlog\\_snapshot\\_%'"))
@@ -125,13 +125,13 @@ def place_in_log(live: LiveConnection) -> tuple[str, str]:
 
 
 def planned(session: MySqlSession, table: Sequence[str], *, demanded: bool) -> str:
-    """The place of the state that all splits should see; empty where nothing tells.
+    """The place of the state that all splits should see; empty if unknown.
 
     Args:
-        session: asks.
-        table: database and name of what is read; empty of a query.
-        demanded: whether option ``consistency=snapshot`` demands that they do: then an error says
-            that the server is being written to, or that nothing tells.
+        session: the session that queries the server.
+        table: database and name of the table; empty for a query.
+        demanded: whether option ``consistency=snapshot`` demands one state: then an error reports
+            a server with concurrent writes, or one that cannot verify the state.
     """
     with session.connected() as live, opened(live) as state:
         if demanded:
@@ -142,12 +142,12 @@ def planned(session: MySqlSession, table: Sequence[str], *, demanded: bool) -> s
 
 @contextmanager
 def held(live: LiveConnection, place: str, *, demanded: bool) -> Iterator[None]:
-    """Read one state for the time of the block, and tell whether it is the one of the plan.
+    """Read one state during the block, and report if it is not the state of the plan.
 
     Args:
-        live: reads.
-        place: see `planned`; empty where it does not matter.
-        demanded: as of `planned`.
+        live: the connection that reads.
+        place: see `planned`; empty if any state will do.
+        demanded: see `planned`.
     """
     if not place:
         with begun(live):
@@ -162,22 +162,22 @@ def held(live: LiveConnection, place: str, *, demanded: bool) -> Iterator[None]:
 
 
 def _require_engine(session: MySqlSession, table: Sequence[str]) -> None:
-    """Refuse a table without snapshots, and a query or a view, as what these read may be one."""
+    """Reject a table without snapshots, and a query or a view, which may read such a table."""
     found = session.run(ENGINE, *table) if table else ()
     engine = found[0][0] if found else None
     if engine in SNAPSHOTS:
         return
     what, why = (
-        "it is no table",
-        "nothing tells whether all that a query or a view reads has snapshots",
+        "the relation is not a table",
+        "the connector can't know whether all tables of a query or a view have snapshots",
     )
     if engine:
-        what, why = f"table {'.'.join(table)} has engine {engine}", "no snapshot fixes its rows"
+        what, why = f"table {'.'.join(table)} has engine {engine}", "the engine has no snapshots"
     raise StoreRefused(
-        f"Option consistency=snapshot can't be kept: {what}",
+        f"Option consistency=snapshot can't be satisfied: {what}",
         why=why,
-        todo="read a table with ENGINE=InnoDB; or leave the option out and set numPartitions=1,"
-        " which reads one state of all such tables",
+        todo="read a table with ENGINE=InnoDB; or omit the option and set numPartitions=1, which"
+        " reads one state of all InnoDB tables",
     )
 
 
@@ -186,24 +186,24 @@ def _require_known(state: SnapshotState) -> None:
         _report_change(demanded=True)
     if state.doubt:
         raise StoreRefused(
-            "Option consistency=snapshot can't be kept",
-            why=f"{state.doubt}: nothing tells whether two splits see the same state",
+            "Option consistency=snapshot can't be satisfied",
+            why=f"{state.doubt}: the server can't show whether two splits see the same state",
             todo="use a server with a binary log and gtid_mode=ON (MariaDB replica: with"
-            " log_slave_updates), and grant REPLICATION CLIENT (MariaDB: BINLOG MONITOR); or leave"
-            " the option out and set numPartitions=1, which reads one state",
+            " log_slave_updates), and grant REPLICATION CLIENT (MariaDB: BINLOG MONITOR); or omit"
+            " the option and set numPartitions=1, which reads one state",
         )
 
 
 def _report_change(*, demanded: bool) -> None:
     if demanded:
         raise SnapshotBroken(
-            "The server was written to between the plan of a read and one of its splits",
+            "Others wrote to the server between the plan of a read and one of its splits",
             why="consistency=snapshot demands that all splits see one state",
-            todo="read again, from load() on, as Spark plans a DataFrame once: while nobody writes,"
-            " from a replica whose SQL thread is stopped, or with numPartitions=1",
+            todo="read again, beginning with load(), because Spark plans a DataFrame once: while"
+            " nobody writes, from a replica whose SQL thread is stopped, or with numPartitions=1",
         )
     log.warning(
-        "Splits of this read saw different states of the server: it was written to meanwhile."
-        " Why: each split is one snapshot, and they began at different times. What to do:"
+        "Splits of this read saw different states of the server: others wrote to it meanwhile."
+        " Why: each split is one snapshot, and the snapshots began at different times. What to do:"
         " set option consistency=snapshot, which fails instead, or numPartitions=1"
     )

@@ -1,4 +1,4 @@
-"""Splits by ranges of a column: as Spark's JDBC makes them, or by where the server has rows."""
+"""Splits by ranges of a column: of equal width as in Spark's JDBC, or by the server's estimates."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from sparkonce.errors import OptionError
 log = logging.getLogger("sparkonce")
 
 PROBES = 16
-"""Ranges, for each split, of which the server estimates how many rows they have."""
+"""The number of ranges for each split whose rows the server estimates."""
 
 FEW = 10_000
-"""Rows that are not worth a split of their own."""
+"""The number of rows below which a separate split is not worthwhile."""
 
 MICROS = 1_000_000
 FIRST = pa.scalar(dt.datetime.min, pa.timestamp("us"))
 
 
 def divides(column: ResultColumn) -> bool:
-    """Whether ranges can be made of the column: its order, arithmetic and literals are known."""
+    """Whether the column has ranges: the connector knows its order, arithmetic and literals."""
     whole = column.code in WHOLE and not types.is_boolean(column.natural)
     number = column.code in DECIMALS and column.scale == 0 and types.is_decimal(column.natural)
     return whole or number or column.code in (*DAYS, *MOMENTS)
 
 
 def read_bound(text: str, column: ResultColumn) -> Any:
-    """The number that a bound stands for: of a date its days, of a moment its seconds.
+    """The number of a bound: days for a date, seconds for a moment.
 
-    By TO_SECONDS, both servers look for fractions of a second in the wrong partition.
+    With TO_SECONDS, both servers search fractions of a second in the wrong partition.
     """
     kind = column.natural
     try:
@@ -53,22 +53,22 @@ def read_bound(text: str, column: ResultColumn) -> Any:
     except (ValueError, pa.ArrowInvalid):
         raise OptionError(
             f"A bound of option partitionColumn={column.name} is {text!r}",
-            why="lowerBound and upperBound are numbers, dates or timestamps, as the column is",
-            todo="write values of that column; they need not be its least and its largest",
+            why="lowerBound and upperBound must be numbers, dates or timestamps, like the column",
+            todo="set values of that column; they need not be its lowest and its highest",
         ) from None
 
 
 def strides(column: ResultColumn, low: int, high: int, parts: int) -> list[str]:
-    """Conditions of so many ranges of one width; null is in the first, as with Spark's JDBC.
+    """Conditions of `parts` ranges of equal width; nulls are in the first, as in Spark's JDBC.
 
-    The first and the last one have no end: a bound lies in the midst of them, roughly.
+    The first and the last range are unbounded; `low` and `high` are inside them.
     """
     count = max(1, min(parts, high - low))
     return between(column, [low + (high - low) * at // count for at in range(1, count)])
 
 
 def between(column: ResultColumn, borders: Sequence[int]) -> list[str]:
-    """Conditions of the ranges that borders make."""
+    """Conditions of the ranges between borders."""
     name = identifier(column.name)
     texts = [_literal(border, column) for border in dict.fromkeys(borders)]
     if not texts:
@@ -79,13 +79,14 @@ def between(column: ResultColumn, borders: Sequence[int]) -> list[str]:
 
 
 def borders(session: MySqlSession, relation: str, column: ResultColumn, parts: int) -> list[int]:
-    """Where at most so many ranges begin, but for the first, with about as many rows each.
+    """The begins, except the first, of at most `parts` ranges with roughly equal numbers of rows.
 
-    The range that has most rows is halved again and again, so that a few values far away from all
-    others cost no split. How many rows a range has comes from dives into the index, which read a
-    few pages each: see https://dev.mysql.com/doc/refman/8.4/en/range-optimization.html.
+    The range with the most rows is halved repeatedly, so that a few remote values cost no split.
+    The server estimates the rows of a range by index dives, which read a few pages each: see
+    https://dev.mysql.com/doc/refman/8.4/en/range-optimization.html.
 
-    There is no border where ranges can't be made, as of a date that is none: the log says so.
+    The result is empty if ranges are impossible, for example with an invalid date; a log line
+    says so.
     """
     if parts == 1 or (whole := _estimate(session, relation, "")) <= FEW:
         return []
@@ -93,7 +94,7 @@ def borders(session: MySqlSession, relation: str, column: ResultColumn, parts: i
     (ends,) = session.run(f"SELECT MIN({name}), MAX({name}) FROM {relation}")
     low, high = map(_number, ends)
     if low is None or high is None:
-        log.info("%s is read in one split: %s can't divide it", relation, ends)
+        log.info("%s is read in one split: its ends %s can't be divided", relation, ends)
         return []
 
     def rows(low: int, high: int) -> float:
@@ -107,7 +108,7 @@ def borders(session: MySqlSession, relation: str, column: ResultColumn, parts: i
 def _halved(
     rows: Callable[[int, int], float], low: int, high: int, small: float, most: int
 ) -> list[tuple[int, float]]:
-    """Where ranges begin, and their rows: none is larger than a small one, or there are so many."""
+    """The begins of ranges, and their rows: halved until all are small, at most `most` times."""
     heap = [(-math.inf, low, high)]
     for _ in range(most):
         minus_rows, low, high = heap[0]
@@ -121,7 +122,7 @@ def _halved(
 
 
 def _joined(ranges: Sequence[tuple[int, float]], parts: int) -> list[int]:
-    """Where ranges begin, put together to so many."""
+    """The begins of `parts` ranges, joined from smaller ones."""
     share = sum(rows for _, rows in ranges) / parts
     begins, found = list[int](), 0.0
     for (_, rows), (border, _) in pairwise(ranges):
@@ -134,7 +135,7 @@ def _joined(ranges: Sequence[tuple[int, float]], parts: int) -> list[int]:
 def _estimate(session: MySqlSession, relation: str, condition: str) -> float:
     with session.connected() as live:
         how = "" if live.mariadb else "FORMAT=TRADITIONAL "
-        # Another index might be read whole. By FORCE INDEX MySQL would not look at all.
+        # The server might scan another index. With FORCE INDEX MySQL would not dive at all.
         query = f"SELECT 1 FROM {relation} USE INDEX (PRIMARY) WHERE {condition or 'TRUE'}"
         cursor = live.sent(f"EXPLAIN {how}{query}")
         (row,), names = cursor.fetchall(), [one[0] for one in cursor.description]
@@ -142,7 +143,7 @@ def _estimate(session: MySqlSession, relation: str, condition: str) -> float:
 
 
 def _number(value: Any) -> int | None:
-    """What stands for a value in arithmetic; None of a date that is none, or where no row is."""
+    """The number of a value, for arithmetic; None for an invalid date, or without rows."""
     match value:
         case dt.datetime():
             return _seconds(pa.scalar(value, pa.timestamp("us")))

@@ -1,6 +1,6 @@
-"""Rows as lines of CSV: out of the packets of a connection, and into Arrow batches.
+"""Rows as lines of CSV: reads them from the packets of a connection, and parses them to Arrow.
 
-No row becomes a Python object of its own but its line. See "Text Resultset" in
+Of each row only its line becomes a Python object. See "Text Resultset" in
 https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_query_response.html
 """
 
@@ -23,19 +23,19 @@ from sparkonce.errors import FailureKind, ValueUnreadable
 from sparkonce.values.spark_types import spark_type
 
 BLOCK = 4 * 1024 * 1024
-"""Bytes of text that are given at a time, if no row has more."""
+"""Bytes of text in a block, unless a single row has more."""
 
 WRITE_SECONDS = 3600
-"""For so long the server keeps rows, or events, for a task that does not take them."""
+"""How long the server keeps rows, or events, for a task that does not read them."""
 
 RECEIVED = 256 * 1024
 LONGEST_PACKET = 0xFFFFFF
 NULL, EOF, ERROR = 0xFB, 0xFE, 0xFF
 BEFORE = {0xFC: 3, 0xFD: 4, 0xFE: 9}
-"""Bytes before a text of 251 bytes or more, by its first byte; before a shorter one stands one."""
+"""Bytes before a text of 251 bytes or more, by its first byte; one byte before a shorter text."""
 
 WHERE = re.compile(r"CSV column #(\d+)")
-"""How Arrow names the column of a value, from 0."""
+"""Arrow's name of the column of a value, counted from 0."""
 
 
 def rows(
@@ -44,18 +44,18 @@ def rows(
     """The rows of a relation as batches of a schema, on the connection of the block.
 
     Raises:
-        StoreRefused: no row came within option ``timeout``.
-        ValueUnreadable: a row is longer than the server sends, or a value is none of its type.
+        StoreRefused: no row arrived within option ``timeout``.
+        ValueUnreadable: a row is longer than the server sends, or a value is invalid for its type.
     """
-    # Closed here, or the connection would go back to its pool in mid-answer.
+    # Closed here, or the connection would return to its pool in the middle of a reply.
     with closing(_lines(session, _select(forms, relation, where))) as blocks:
         yield from _batches(blocks, forms, schema)
 
 
 def _select(forms: Sequence[WireForm], relation: str, where: str) -> str:
-    """A statement that gives each row as one text: its line."""
-    # A null is nothing, and a text is in quotes. Whatever is too long for the server is null, and
-    # makes the line null: so nothing else may be.
+    """A statement that returns each row as one text: its line."""
+    # A null is the empty string, and a text is in quotes. The server replaces a value that is too
+    # long by null, which makes the line null: so nothing else may be null.
     texts = ", ',', ".join(f"IF({one.column} IS NULL, '', CONCAT({one.sql}))" for one in forms)
     return f"SELECT CONCAT({texts}) FROM {relation}{where}"
 
@@ -63,20 +63,20 @@ def _select(forms: Sequence[WireForm], relation: str, where: str) -> str:
 def _lines(session: MySqlSession, sql: str) -> Generator[bytes, None, None]:
     """The rows of a statement of one column, as blocks of lines.
 
-    Where they are not wanted any more the server ends the statement.
+    If the reader stops early, the server ends the statement.
     """
     with session.connected() as live:
         live.run(f"SET SESSION net_write_timeout={WRITE_SECONDS}")
         try:
             yield from _blocks(live.connection, sql)
         except pymysql.MySQLError as error:
-            if failure_of(error).kind is not FailureKind.LOST:  # the statement is over
+            if failure_of(error).kind is not FailureKind.LOST:  # the statement has ended
                 live.drop()
                 raise
             if session.give_up(live) and is_late(error):
                 raise too_slow(session.access.timeout) from None
             raise
-        except BaseException:  # rows may be on their way still
+        except BaseException:  # rows may still be in flight
             session.give_up(live)
             raise
 
@@ -84,14 +84,14 @@ def _lines(session: MySqlSession, sql: str) -> Generator[bytes, None, None]:
 def _blocks(connection: Any, sql: str) -> Iterator[bytes]:
     connection._execute_command(COMMAND.COM_QUERY, sql)
     columns = connection._read_packet().read_length_encoded_integer()
-    for _ in range(columns + 1):  # what describes them, and an end
+    for _ in range(columns + 1):  # the descriptions of columns, and an end
         connection._read_packet()
     packets = _PacketWalk()
     while not packets.ended:
         try:
             data = connection._rfile.read1(RECEIVED)
         except OSError as error:
-            raise pymysql.OperationalError(2013, f"no answer: {error}") from error
+            raise pymysql.OperationalError(2013, f"no reply: {error}") from error
         if not data:
             raise pymysql.OperationalError(2013, "the server closed the connection")
         packets.take(data)
@@ -104,9 +104,9 @@ def _blocks(connection: Any, sql: str) -> Iterator[bytes]:
 
 
 class _PacketWalk:
-    """Texts of rows, cut out of packets as these come in: 3 bytes of length, 1 of number, a row.
+    """Cuts the texts of rows out of arriving packets: 3 bytes of length, 1 of number, a row.
 
-    A packet of the largest length goes on in the next one.
+    A packet of the largest length continues in the next one.
     """
 
     def __init__(self) -> None:
@@ -154,11 +154,11 @@ class _PacketWalk:
             self.ended = True
             return
         elif packet[0] == NULL:
-            # The server makes null of a text that is longer than that.
+            # The server replaces a text that is longer than that by null.
             raise ValueUnreadable(
-                "A row is longer than the server sends",
-                why="its text takes more than max_allowed_packet",
-                todo="raise max_allowed_packet on the server, or read fewer columns by"
+                "A row is longer than the server can send",
+                why="its text exceeds max_allowed_packet",
+                todo="raise max_allowed_packet on the server, or read fewer columns with"
                 " option columns",
             )
         self._texts.append(packet[BEFORE.get(packet[0], 1) :])
@@ -201,11 +201,11 @@ def _finished(form: WireForm, column: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def unreadable(error: Exception, field: pa.Field, logged: str = "") -> ValueUnreadable:
-    """The error for a value that is none of a column's type; `logged` says by which transaction."""
+    """The error for a value that is invalid for its type; `logged` names its transaction."""
     larger = "a larger type" if logged else "a string or a larger type"
     return ValueUnreadable(
         f"A value of column {field.name!r}{logged} can't be read as {spark_type(field)}: {error}",
-        why="the table holds what is none of that type, such as a zero date, a number out of range,"
-        " or a TINYINT(1) that is neither 0 nor 1",
-        todo=f"read that column as {larger} by .schema(...), leave it out, or mend the value",
+        why="the stored value is not valid for that type, for example a zero date, a number out of"
+        " range, or a TINYINT(1) that is neither 0 nor 1",
+        todo=f"read that column as {larger} with .schema(...), exclude it, or correct the value",
     )

@@ -38,8 +38,8 @@ TOKEN = re.compile(
     r"""|(?P<word>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)*`|[\w$.]+|.)""",
     re.DOTALL,
 )
-"""Blanks and comments, and all else, as a session reads them that has none of ANSI_QUOTES and
-NO_BACKSLASH_ESCAPES. What begins with ``/*!`` is no comment."""
+"""Blanks and comments, and all other tokens, as in sessions without ANSI_QUOTES and
+NO_BACKSLASH_ESCAPES. Text that begins with ``/*!`` is not a comment."""
 
 ALIAS = re.compile(r"(?:as)?(?:`(?:[^`]|``)+`|[\w$]+)?", re.IGNORECASE)
 
@@ -52,9 +52,9 @@ class Subquery(str):
 class KeyRange:
     """A split."""
 
-    condition: str  # of its rows, in SQL; empty for all
+    condition: str  # the SQL condition of its rows; empty for all rows
     wanted: tuple[str, ...]  # conditions of the query
-    columns: tuple[ResultColumn, ...]  # what is read, as it was when the read was planned
+    columns: tuple[ResultColumn, ...]  # the columns to read, as they were at planning time
     place: str  # of the state that all splits should see, see `one_state.planned`
 
 
@@ -64,17 +64,17 @@ class MySqlSource:
     def __init__(self, session: MySqlSession, options: Options, scan: Scan) -> None:
         self.session, self.options, self.scan = session, options, scan
         self.relation, table = relation(options), _named(options)
-        self._table = (session.database, *table)[-2:] if table else ()  # empty of a query
+        self._table = (session.database, *table)[-2:] if table else ()  # empty for a query
         self._demands = bool(options["consistency"] == "snapshot")
 
     def splits(self) -> Sequence[KeyRange]:
-        """See `Source.splits`. By ranges of a column, or one."""
+        """See `Source.splits`. Returns ranges of a column, or a single split."""
         with translated_read("planning a read"), self.session.limited():
             columns = tuple(columns_named(self.session, self.relation, self.scan.schema.names))
-            self._forms(columns)  # what can't be read is refused before any row is
+            self._forms(columns)  # rejects unreadable columns before any row is read
             wanted = tuple(self._wanted(columns)) if self.scan.filters else ()
             conditions = self._conditions()
-            place = ""  # one split is one state whenever it is read
+            place = ""  # a single split sees one state at any time
             if len(conditions) > 1:
                 place = one_state.planned(self.session, self._table, demanded=self._demands)
             return [KeyRange(one, wanted, columns, place) for one in conditions]
@@ -93,15 +93,15 @@ class MySqlSource:
                         raise
                     raise StoreRefused(
                         "The query writes or locks rows",
-                        why="a read does neither, so FOR UPDATE and functions that write fail",
-                        todo="leave them out of option query",
+                        why="a read must do neither, so FOR UPDATE and functions that write fail",
+                        todo="remove them from option query",
                     ) from None
 
     def _forms(self, columns: Sequence[ResultColumn]) -> list[WireForm]:
         return [*map(wire_form, columns, self.scan.schema.types)]
 
     def _wanted(self, columns: Sequence[ResultColumn]) -> Iterator[str]:
-        """Conditions of the query, on columns that are read as what they are."""
+        """Conditions of the query, on columns that are read as their own types."""
         natural = {
             field.name: column
             for field, column in zip(self.scan.schema, columns, strict=True)
@@ -117,10 +117,9 @@ class MySqlSource:
             if is_virtual or not ranges.divides(column):
                 raise OptionError(
                     f"Option partitionColumn names column {column.name!r}, which has no ranges",
-                    why="ranges are made of whole numbers, dates and timestamps; YEAR and BIT are"
-                    " none of these, and an index of a virtual column may have other values than"
-                    " its rows",
-                    todo="name a column of such a type, or leave the option out",
+                    why="ranges need whole numbers, dates or timestamps; YEAR and BIT are excluded,"
+                    " and so are virtual columns, whose index may have other values than the rows",
+                    todo="name a column of one of these types, or omit the option",
                 )
             bounds = (self.options[one] for one in ("lowerBound", "upperBound"))
             low, high = (ranges.read_bound(one, column) for one in bounds)
@@ -131,31 +130,31 @@ class MySqlSource:
         return ranges.between(leading, borders)
 
     def _leading(self) -> ResultColumn | None:
-        """The first column of the primary key of a table, if ranges can be made of it."""
+        """The first column of the primary key of a table, if it can be divided into ranges."""
         indexes = lookup.indexes_of(self.session, self._table) if self._table else ()
         first = next((one.columns[0] for one in indexes if one.name == "PRIMARY"), None)
         if first is None:
             return None
-        try:  # by its name: an invisible one is not among all columns
+        try:  # by name: * does not include an invisible column
             (column,) = described(self.session, self.relation, identifier(first))
             if ranges.divides(column):
                 return column
-            why = "no ranges are made of its type"
+            why = "its type can't be divided into ranges"
         except pymysql.MySQLError as error:
             if number(error) not in NO_RIGHT:
                 raise
-            why = "the user has no right to it"
-        log.info("%s is read in one split by its key %s: %s", self.relation, first, why)
+            why = "the user has no right to read it"
+        log.info("%s is read in one split, not by its key %s: %s", self.relation, first, why)
         return None
 
 
 def columns_named(
     session: MySqlSession, relation: str, names: Sequence[str], option: str = "columns"
 ) -> list[ResultColumn]:
-    """Columns by name, in any case, which an option names; the user needs no right to others.
+    """The columns that an option names, whatever their case; needs no right to other columns.
 
     Raises:
-        OptionError: there is no such column.
+        OptionError: a column does not exist.
     """
     try:
         return described(session, relation, ", ".join(map(identifier, names)))
@@ -169,10 +168,10 @@ def columns_named(
 
 
 def subquery(text: str) -> Subquery | None:
-    """The SELECT of a ``dbtable`` as Spark's JDBC has it, ``(SELECT ...) AS name``; or None.
+    """The SELECT of a ``dbtable`` in the form of Spark's JDBC, ``(SELECT ...) AS name``; or None.
 
     Raises:
-        ValueError: it begins so, and is something else.
+        ValueError: it begins with a parenthesis, and has another form.
     """
     words = [*_words(text)]
     if not words or words[0][0] != "(":
@@ -188,10 +187,10 @@ def subquery(text: str) -> Subquery | None:
 
 
 def relation(options: Options) -> str:
-    """What stands behind FROM.
+    """The SQL that follows FROM.
 
     Raises:
-        OptionError: options name no table and no query, or both, or half of a range.
+        OptionError: the options name neither a table nor a query, or both, or half of a range.
     """
     table, query = options["dbtable"], options["query"]
     ranged = [options[one] for one in ("partitionColumn", "lowerBound", "upperBound")]
@@ -199,14 +198,14 @@ def relation(options: Options) -> str:
         [
             (
                 bool(table) == bool(query),
-                "Options dbtable and query: one of them says what is read",
+                "Options dbtable and query: exactly one of them must be set",
                 f"{'both are' if table else 'none is'} set",
                 "set one of them",
             ),
             (
                 any(ranged) and not all(ranged),
                 "Options partitionColumn, lowerBound and upperBound belong together",
-                "ranges are made of all three",
+                "ranges need all three",
                 "set all of them, or none",
             ),
         ]
@@ -217,13 +216,13 @@ def relation(options: Options) -> str:
 
 
 def _named(options: Options) -> Names:
-    """The table that is read, with its database if that is named; empty of a query."""
+    """The table to read, with its database if the option names it; empty for a query."""
     table = options["dbtable"]
     return () if not table or isinstance(table, Subquery) else table
 
 
 def _alone(query: str) -> str:
-    """The query without semicolons and comments behind its last word."""
+    """The query without semicolons and comments after its last word."""
     end, is_over = 0, False
     for word, at in _words(query):
         if word == ";":
@@ -231,8 +230,8 @@ def _alone(query: str) -> str:
         elif is_over:
             raise OptionError(
                 f"Option query has more than one statement: {word!r} begins another",
-                why="what is read is one SELECT",
-                todo="leave one of them; a semicolon inside a text stands in quotes",
+                why="a read is one SELECT",
+                todo="keep one of them; put a semicolon that belongs to a text in quotes",
             )
         else:
             end = at
@@ -240,5 +239,5 @@ def _alone(query: str) -> str:
 
 
 def _words(text: str) -> Iterator[tuple[str, int]]:
-    """Each word that is no blank and no comment, and where it ends."""
+    """Each word, without blanks and comments, and its end."""
     return ((found["word"], found.end()) for found in TOKEN.finditer(text) if found["word"])

@@ -1,7 +1,7 @@
-"""Conditions of a query as SQL: only those that server and Spark understand alike, as a list.
+"""Conditions of a query as SQL: only those with the same meaning for the server and for Spark.
 
-Any other is left to Spark. A server compares YEAR with 50 as 2050, JSON as JSON or as text, ENUM by
-number or by text, and an index leaves rows out of `LIKE 'a%'` in some collations.
+Spark applies all others. A server compares YEAR with 50 as 2050, JSON as JSON or as text, ENUM by
+number or by text. In some collations an index omits rows of `LIKE 'a%'`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sparkonce.change import Names
 from sparkonce.reading import Compare, Filter, Filters, Like, Null, OneOf
 
 LONGEST = 1000
-"""Values of a list that the server is asked for."""
+"""The maximum number of values in a list that is sent to the server."""
 
 PROVEN = {
     *(f"utf8mb4_0900_{one}" for one in ("ai_ci", "as_ci", "as_cs", "bin")),
@@ -31,9 +31,9 @@ PROVEN = {
     *("utf8mb4_uca1400_ai_ci", "utf8mb4_uca1400_as_cs"),
     *("latin1_swedish_ci", "latin1_general_ci", "latin1_bin", "ascii_general_ci", "ascii_bin"),
 }
-"""Collations by which the server finds each text that is equal to another, character by character.
+"""Collations in which the server finds every text that equals another, character by character.
 
-In character sets as cp932 some characters have several places: the server looks for one of them.
+In character sets like cp932 some characters have several codes: the server searches only one.
 """
 
 ASKED = """
@@ -42,36 +42,36 @@ FROM information_schema.columns JOIN information_schema.tables USING (table_sche
 WHERE table_schema = %s AND table_name = %s
   AND table_type = 'BASE TABLE' AND engine = 'InnoDB' AND extra NOT LIKE '%%VIRTUAL%%'
 """
-"""Columns whose stored values are those that are read.
+"""Columns whose stored values equal the values that are read.
 
-Of an expression, in a view or a query, a server compares more digits than it shows. The index of a
-virtual column has what it was in the time zone of who wrote the row. Other engines than InnoDB, and
-partitions by KEY, take -0.0 and 0.0 for two values.
+For an expression, in a view or a query, a server compares more digits than it shows. The index of a
+virtual column has its value in the time zone of the session that wrote the row. Engines other than
+InnoDB, and partitions by KEY, treat -0.0 and 0.0 as two values.
 """
 
 TEXTS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext")
 PARTED = (*WHOLE, *DECIMALS, *DAYS)
-"""What is looked for in the right partition. Some texts are not, by utf8mb4_0900_as_cs for one, and
-no moments with fractions of a second, by TO_SECONDS."""
+"""Types that the server searches in the right partition. Exceptions are some texts, for example by
+utf8mb4_0900_as_cs, and moments with fractions of a second, by TO_SECONDS."""
 
 
 class Comparable(NamedTuple):
     """How the server compares the values of a column."""
 
-    text: bool  # as Spark compares texts
-    parted: bool  # to find the partition of a row
+    text: bool  # it compares texts as Spark does
+    parted: bool  # it also compares them to find the partition of a row
 
 
 def conditions(
     session: MySqlSession, table: Names, filters: Filters, columns: Mapping[str, ResultColumn]
 ) -> Iterator[str]:
-    """Those that the server can be asked for; none of a view or a query.
+    """The conditions that the server can apply; none for a view or a query.
 
     Args:
-        session: asks the server how it compares.
-        table: database and name of what is read; empty of a query.
-        filters: on columns that are read as what they are.
-        columns: by their names in the query.
+        session: queries how the server compares values.
+        table: database and name of the table; empty for a query.
+        filters: the filters of Spark.
+        columns: columns that are read as their own types, by their names in the query.
     """
     known = {
         name: Comparable(kind in TEXTS and collation in PROVEN and not parted, bool(parted))
@@ -102,7 +102,7 @@ def _condition(one: Filter, column: ResultColumn) -> Iterator[str]:
             yield f"{name} {operator} {_literal(value, column)}"
         case OneOf(values=values) if len(values) <= LONGEST:
             yield f"{name} IN ({', '.join(_literal(value, column) for value in values)})"
-        case Like():  # an index may leave out rows that match
+        case Like():  # an index may omit rows that match
             return
 
 
@@ -121,7 +121,7 @@ def _codes(value: Any) -> Collection[int]:
             return (*WHOLE, *DECIMALS)
         case float() if math.isfinite(value):
             return (FIELD_TYPE.DOUBLE,)
-        case dt.datetime():  # an instant is compared with one in UTC, a wall clock with another
+        case dt.datetime():  # instants are compared in UTC, wall clocks with wall clocks
             return (FIELD_TYPE.DATETIME if value.tzinfo is None else FIELD_TYPE.TIMESTAMP,)
         case dt.date():
             return DAYS
@@ -130,5 +130,5 @@ def _codes(value: Any) -> Collection[int]:
 
 def _literal(value: Any, column: ResultColumn) -> str:
     if isinstance(value, int | Decimal):
-        return format(Decimal(value), "f")  # with an exponent it would be a double
+        return format(Decimal(value), "f")  # with an exponent SQL would read a double
     return literal(value, column.natural)

@@ -1,1 +1,1 @@
-"""How the server is talked to: address, connections, literals, its answers and failures."""
+"""Communicates with the server: address, connections, literals, replies and failures."""

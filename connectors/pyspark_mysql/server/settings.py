@@ -1,10 +1,9 @@
-"""Which servers the statements are written for, and what a session depends on.
+"""The supported servers, and the settings that a session needs.
 
-Its settings are set when a connection opens, in one statement, and read back: a server may give its
-sessions other ones than its defaults, by its configuration or by `init_connect`, and a proxy may
-keep a SET from it. What a *table* computes by stays as the server has it, as for everybody who
-writes to it: `auto_increment_increment`, `div_precision_increment`, `lc_time_names`; for the time
-of day see `LOCAL`.
+A new connection sets them in one statement, and reads them back: the configuration or
+`init_connect` may have set other values, and a proxy may swallow the SET. Settings by which a
+*table* computes keep the server's values, as for everybody who writes to the table:
+`auto_increment_increment`, `div_precision_increment`, `lc_time_names`. For local time see `LOCAL`.
 """
 
 from __future__ import annotations
@@ -18,26 +17,26 @@ from sparkonce.errors import StoreRefused, StoreUnsafe
 
 MARIADB = "MariaDB"
 OLDEST = {"MySQL": (8, 0, 19), MARIADB: (10, 6, 0)}
-"""MySQL names the new row in ON DUPLICATE KEY UPDATE since then; MariaDB's is its oldest release
-that was tested."""
+"""MySQL can name the new row in ON DUPLICATE KEY UPDATE since 8.0.19; for MariaDB, the oldest
+tested release."""
 OTHERS = ("TiDB", "Vitess")
-"""They speak MySQL's protocol, and lock, roll back and answer otherwise."""
+"""Servers that speak MySQL's protocol, but lock, roll back and reply differently."""
 HANDSHAKE = "5.5.5-"
-"""What MariaDB, and a proxy before it, says first to clients that know no version 10."""
+"""The prefix of MariaDB's version, also behind a proxy, for clients that expect no version 10."""
 NUMBER = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 
 MODE = (
     "STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO"
     ",ALLOW_INVALID_DATES"
 )
-"""A zero in an auto-increment column stays one. No value of a query is a zero date; those that a
-table has, or has as defaults, are its own."""
+"""A zero in an auto-increment column stays a zero. Queries have no zero dates; those that a table
+stores, or has as defaults, stay allowed."""
 
 OLD_MARIADB = re.compile(r"(10\.|11\.0).*MariaDB")
-"""Its settings of a transaction have names of their own."""
+"""Releases with other names for the settings of a transaction."""
 
 UTC = "+00:00"
-"""Instants are written and read in it. It has no hour twice, and leaves none out."""
+"""The time zone in which instants are written and read. It repeats and skips no hour."""
 
 _NOW = "UTC_TIMESTAMP()"
 _AHEAD = f"TIMEDIFF(CONVERT_TZ({_NOW}, '{UTC}', @@GLOBAL.time_zone), {_NOW})"
@@ -45,33 +44,33 @@ LOCAL = (
     f"time_zone = COALESCE(CONCAT(IF({_AHEAD} < 0, '', '+'),"
     f" TIME_FORMAT({_AHEAD}, '%H:%i')), '{UTC}')"
 )
-"""Sets the difference from UTC that the server's own time of day has now, for what defaults and
-triggers of a table compute. As a difference it has no hour twice, either."""
+"""Sets the time zone to the current offset of the server's local time from UTC, for defaults and
+triggers of a table. As an offset it repeats no hour either."""
 
 Settings = Mapping[str, str | int]
 
 
 def supported(version: str, comment: str) -> str:
-    """The version without what stands before it for old clients.
+    """The version without the prefix for old clients.
 
     Args:
-        version: what VERSION() gives; forks of MySQL (Percona, Aurora) give that of MySQL.
+        version: the result of VERSION(); forks of MySQL (Percona, Aurora) return that of MySQL.
         comment: the setting `version_comment`.
 
     Raises:
-        StoreRefused: it is too old, or another product.
+        StoreRefused: the server is too old, or another product.
     """
     for other in OTHERS:
         if other.lower() in f"{version} {comment}".lower():
             raise StoreRefused(
                 f"The server is {other} ({version})",
-                why="it is not MySQL in what exactly-once is built on: locks, DDL, errors",
+                why="it differs from MySQL in locks, DDL and errors, on which exactly-once relies",
                 todo="name a MySQL or MariaDB in option url",
             )
     version = version.removeprefix(HANDSHAKE)
     name = MARIADB if MARIADB in version else "MySQL"
     found = NUMBER.match(version)
-    # Aurora may name a release of its own in place of the third number, and has passed all.
+    # Aurora may have its own release in place of the third number; all its releases qualify.
     numbers = tuple(float(number or "inf") for number in found.groups()) if found else ()
     if numbers < OLDEST[name]:
         needed = ".".join(map(str, OLDEST[name]))
@@ -84,36 +83,36 @@ def supported(version: str, comment: str) -> str:
 
 
 def settings(version: str, timeout: float, *, mariadb: bool) -> Settings:
-    """The settings of a session, by name, where an answer takes at most `timeout`.
+    """The settings of a session, by name; a reply takes at most `timeout` seconds.
 
-    A driver that hangs in mid-transaction holds the ledger until its session is ended, so that
-    is soon; while whoever waits for it hears of it before its own time-out.
+    A driver that hangs within a transaction locks the ledger until the server ends its session, so
+    the idle limit is short. A session that waits for the lock fails before its own time-out.
     """
     idle, wait = math.ceil(2 * timeout), max(1, int(timeout * 0.8))
     transaction = "tx" if OLD_MARIADB.match(version) else "transaction"
     return {
-        # What is sent outside of a transaction takes effect by itself.
+        # A statement outside a transaction commits itself.
         "autocommit": 1,
-        # With CHAIN what is sent behind COMMIT would be in a transaction that nobody commits.
+        # With CHAIN a statement after COMMIT would be in a transaction that nobody commits.
         "completion_type": "NO_CHAIN",
         f"{transaction}_isolation": "READ-COMMITTED",
         f"{transaction}_read_only": 0,
         "character_set_client": "utf8mb4",
         "character_set_connection": "utf8mb4",
         "character_set_results": "utf8mb4",
-        # Fractions of a second are cut: MySQL would round them, unlike MariaDB.
+        # Cuts fractions of a second: MySQL would round them, unlike MariaDB.
         "sql_mode": MODE if mariadb else f"{MODE},TIME_TRUNCATE_FRACTIONAL",
         "time_zone": UTC,
-        # These would cut results, refuse statements, or find other rows.
+        # Other values would cut results, reject statements, or find other rows.
         "sql_safe_updates": 0,
         "sql_select_limit": 2**64 - 1,
         "sql_big_selects": 1,
         "sql_auto_is_null": 0,
-        # What LOAD DATA makes of a value is told by warnings alone.
+        # Only warnings report the changes that LOAD DATA makes to values.
         "sql_notes": 1,
-        # MariaDB compares no more of the keys of a window than it sorts by.
+        # MariaDB compares keys of a window only up to this length.
         "max_sort_length": 2**23,
-        # Without both, MariaDB fills empty tables in bulk: an error would undo all rows so far.
+        # With both off, MariaDB fills empty tables in bulk: an error would undo all rows so far.
         "unique_checks": 1,
         "foreign_key_checks": 1,
         "wait_timeout": idle,
@@ -126,9 +125,9 @@ def settings(version: str, timeout: float, *, mariadb: bool) -> Settings:
 def _of_mariadb(idle: int) -> Settings:
     return {
         "check_constraint_checks": 1,
-        # Else a versioned table is read and changed as it was then.
+        # Otherwise statements read and change a versioned table as of that time.
         "system_versioning_asof": "DEFAULT",
-        # Beyond it the foreign keys that lead back to a table are no longer followed.
+        # The limit for following foreign keys that lead back to a table.
         "max_recursive_iterations": 1000,
         "max_statement_time": 0,
         "idle_transaction_timeout": idle,
@@ -140,13 +139,13 @@ def _of_mariadb(idle: int) -> Settings:
 _OF_MYSQL: Settings = {
     "cte_max_recursion_depth": 1000,
     "max_execution_time": 0,
-    # Else a condition with a long list of rows is looked up by reading the whole table.
+    # Otherwise a condition with a long list of rows scans the whole table.
     "range_optimizer_max_mem_size": 0,
 }
 
 
 def statement(wanted: Settings) -> str:
-    """The statement that sets them."""
+    """The statement that sets the settings."""
     values = {
         name: f"'{v}'" if isinstance(v, str) and v != "DEFAULT" else v for name, v in wanted.items()
     }
@@ -154,18 +153,18 @@ def statement(wanted: Settings) -> str:
 
 
 def require(wanted: Settings, found: tuple[Any, ...]) -> None:
-    """See that a session has the settings that it was given.
+    """Verify that a session has the wanted settings.
 
     Raises:
-        StoreUnsafe: it has others.
+        StoreUnsafe: a setting differs.
     """
     for (name, value), there in zip(wanted.items(), found, strict=True):
         if not _same(name, value, there):
             raise StoreUnsafe(
-                f"The session has {name}={there!s}, and was told to have {value!s}",
-                why="what a statement does depends on that setting. A proxy before the server may"
-                " have kept the statement SET from it",
-                todo="name the server itself in option url, or let the proxy pass SET on",
+                f"The session has {name}={there!s} although the connector set {value!s}",
+                why="the effect of statements depends on that setting. A proxy in front of the"
+                " server may have swallowed the statement SET",
+                todo="name the server itself in option url, or let the proxy forward SET",
             )
 
 

@@ -1,1 +1,1 @@
-"""What is known of the user's table: its columns, and which values they can hold."""
+"""Describes the user's table: its columns, and the values that they can hold."""

@@ -1,4 +1,4 @@
-"""Which type of a query fits which type of a column, and what a new table gets."""
+"""Which types of a query fit which types of a column, and the types of a new table."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from sparkonce.errors import OptionError
 from sparkonce.values import spark_types
 
 DOUBLE_DIGITS, INT64_DIGITS = 15, 18
-"""Decimal digits that are kept by either."""
+"""Decimal digits that a double and a 64-bit integer keep."""
 INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
 _EXACT = (*INTEGERS, "decimal", "bit", "year")
 TEXTS = ("tinytext", "text", "mediumtext", "longtext")
-"""Whose room is counted in bytes."""
+"""Types whose maximum length counts bytes."""
 _TEXTS = ("char", "varchar", *TEXTS)
 _BLOBS = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
 
@@ -40,7 +40,7 @@ FITS: dict[str, tuple[str, ...]] = {
     "timestamp_ntz": ("datetime",),
     "time": ("time",),
 }
-"""What no silent rounding or conversion comes between; whether a value fits the server checks."""
+"""Pairs without silent rounding or conversion; the server checks whether each value fits."""
 
 NEW_TYPES = {
     **{kind: kind.upper() for kind in FITS},
@@ -51,13 +51,13 @@ NEW_TYPES = {
     "timestamp_ntz": "DATETIME(6)",
     "time": "TIME(6)",
 }
-"""The type of a new column; a decimal has its digits behind it."""
+"""The type of a new column; digits follow a decimal."""
 
 SUMS = {**dict.fromkeys(("tinyint", "smallint", "int"), "bigint"), "float": "double"}
-"""What a new column of sums has room for: more than for what is added."""
+"""The types of new columns for sums: larger than the types of the added values."""
 
 UNFIT_KEYS = ("inet6", "set")
-"""Texts of these have several spellings, and the server makes one of them."""
+"""Types whose texts have several spellings, of which the server stores one."""
 
 _SIMPLE = (*spark_types.SIMPLE, (types.is_time, "time"), (types.is_duration, "interval"))
 
@@ -69,15 +69,15 @@ class TableColumn:
     Attributes:
         kind: its type without arguments, ``decimal``.
         sql_type: its type as declared, ``decimal(10,2) unsigned``.
-        scale: digits behind the point, where it has such.
+        scale: digits after the point, if any.
         generated: the server computes it.
         numbered: the server numbers rows in it (auto-increment).
-        charset: the character set of its texts; empty where it has none.
-        width: most bytes of a character in it.
-        room: of a text, in characters; in bytes of bytes and bits, and where it is one of the TEXT
+        charset: the character set of its texts; empty if it has none.
+        width: maximum bytes of a character in it.
+        room: maximum length: in characters for a text; in bytes for bytes, bits and the TEXT
             types.
-        of_period: it says when a row of a versioned table (MariaDB) began or ended to be.
-        computed: the server may compute its value in a new or a changed row, where none is given.
+        of_period: it has the begin or the end of a row's period in a versioned table (MariaDB).
+        computed: the server may compute its value in a new or a changed row without a value for it.
     """
 
     name: str
@@ -96,26 +96,26 @@ class TableColumn:
 
     @property
     def declared(self) -> str:
-        """All of it that says which values it holds as they are, in words of SQL."""
+        """The part of its definition, in SQL, that decides which values it stores unchanged."""
         charset = f" CHARACTER SET {self.charset}" if self.charset else ""
         numbered = " AUTO_INCREMENT" if self.numbered else ""
         return f"{self.sql_type}{charset}{numbered} {'NULL' if self.nullable else 'NOT NULL'}"
 
 
 def named(columns: Iterable[TableColumn], names: Iterable[str]) -> dict[str, TableColumn]:
-    """Those of a table's columns that have these names, in any case of letters, by the names."""
+    """The columns of a table with these names, whatever their case, by the given names."""
     by_name = {column.name.lower(): column for column in columns}
     return {name: by_name[name.lower()] for name in names if name.lower() in by_name}
 
 
 def unfilled(columns: Iterable[TableColumn], names: Iterable[str]) -> list[TableColumn]:
-    """Columns that must have a value in a new row, and get none by these names or by default."""
+    """Columns that need a value in a new row, and have neither one of these names nor a default."""
     given = {name.lower() for name in names}
     return [
         column
         for column in columns
         if not (column.nullable or column.has_default or column.generated or column.numbered)
-        and column.kind != "enum"  # it takes its first member
+        and column.kind != "enum"  # its default is its first member
         and column.name.lower() not in given
     ]
 
@@ -124,7 +124,7 @@ def kind_of(field: pa.Field) -> str:
     """Spark's name of a column's type; arrays, maps and structs are ``json``.
 
     Raises:
-        OptionError: it has no documented form.
+        OptionError: the type has no documented form.
     """
     checks.require_texts([field], "MySQL")
     if types.is_decimal(field.type):
@@ -137,7 +137,7 @@ def kind_of(field: pa.Field) -> str:
 
 
 def _finest(kind: pa.DataType) -> str | None:
-    """A type inside a nested one whose numbers have more digits than a double keeps."""
+    """An inner type of a nested one whose numbers have more digits than a double keeps."""
     if types.is_decimal(kind):
         whole = kind.scale == 0 and kind.precision <= INT64_DIGITS
         exact = whole or kind.precision <= DOUBLE_DIGITS
@@ -159,26 +159,26 @@ def misfit(kind: str, column: TableColumn) -> str | None:
     if family == "void":
         return None
     if column.kind not in FITS[family]:
-        return f"{kind} goes into {', '.join(FITS[family])}"
+        return f"{kind} fits only {', '.join(FITS[family])}"
     return _rounding(family, arguments.removesuffix(")"), column)
 
 
 def _rounding(family: str, arguments: str, column: TableColumn) -> str | None:
     if column.kind == "json" and arguments:
-        return f"MySQL's JSON keeps numbers as doubles, and {arguments} has more digits"
+        return f"MySQL's JSON stores numbers as doubles, and {arguments} has more digits"
     if family in ("float", "double") and "(" in column.sql_type:
-        return "the column would round"
+        return "the column would round values"
     if family == "decimal" and int(arguments.partition(",")[2]) > column.scale:
-        return f"the column would round to {column.scale} decimals"
+        return f"the column would round values to {column.scale} decimals"
     return None
 
 
 def unaddable(kind: str, column: TableColumn) -> str | None:
     """Why an increment of this kind can't be added to a column that it fits, or None if it can."""
     if column.kind == "year":
-        return "a year is no sum"
+        return "a YEAR can't hold a sum"
     if column.kind in ("float", "double") and kind not in ("float", "double"):
-        return "a sum that is large enough would no longer grow: the column rounds it"
+        return "the column rounds, so a large sum would no longer grow"
     return None
 
 
@@ -188,13 +188,13 @@ def definition(name: str, kind: str, *, in_key: bool, mariadb: bool) -> str:
     Strings of a key are compared byte by byte, as Spark compares them.
 
     Raises:
-        OptionError: no column type stands for it.
+        OptionError: MySQL has no column type for it.
     """
     family = kind.partition("(")[0]
     if family == "void" or (in_key and family == "json"):
         raise OptionError(
-            f"Option createTable can't make column {name!r} of type {kind}",
-            why="no column type of MySQL stands for it there",
+            f"Option createTable can't create column {name!r} of type {kind}",
+            why=f"MySQL has no type of a {'key ' if in_key else ''}column for it",
             todo="cast the column, or create the table by hand",
         )
     made = kind.upper() if family == "decimal" else NEW_TYPES[family]
@@ -204,7 +204,7 @@ def definition(name: str, kind: str, *, in_key: bool, mariadb: bool) -> str:
     elif in_key and family == "binary":
         made = "VARBINARY(255)"
     elif family == "json" and kind != family and not mariadb:
-        made = "LONGTEXT CHARACTER SET utf8mb4"  # whose numbers are no doubles
+        made = "LONGTEXT CHARACTER SET utf8mb4"  # which keeps all digits of numbers
     elif family == "string":
         made += " CHARACTER SET utf8mb4"
     return f"{identifier(name)} {made} {'NOT NULL' if in_key else 'NULL'}"

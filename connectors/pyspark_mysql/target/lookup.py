@@ -1,6 +1,6 @@
-"""The target as the server describes it: looked up once, and then only read.
+"""The target as the server describes it. The description is immutable after the look-up.
 
-Whatever asks the server raises pymysql.MySQLError if it does not answer.
+Functions that query the server raise pymysql.MySQLError if it does not reply.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sparkonce.change import Names
 NO_RIGHT = 1142
 INSTANT = "timestamp"
 NEXT = re.compile(r" AUTO_INCREMENT=\d+")
-"""The number of the next row, which each row moves."""
+"""The number of the next row, which every new row changes."""
 
 COLUMNS = """
 SELECT column_name, data_type, column_type, COALESCE(numeric_scale, 0), extra, is_nullable,
@@ -50,8 +50,8 @@ class TableIndex:
     """An index of a table.
 
     Attributes:
-        unique: it is the primary key, or a unique one.
-        whole: it is made of whole columns, not of expressions or of the first part of a column.
+        unique: it is the primary key or a unique index.
+        whole: it has whole columns, no expression and no prefix of a column.
         nullable: one of its columns may be null.
     """
 
@@ -62,17 +62,17 @@ class TableIndex:
     nullable: bool = False
 
     def is_of(self, names: Sequence[str]) -> bool:
-        """Whether it is made of just these columns."""
+        """Whether it has exactly these columns."""
         return self.whole and {c.lower() for c in self.columns} == {n.lower() for n in names}
 
     def __str__(self) -> str:
-        """As messages show it."""
+        """The form for messages."""
         return f"{self.name} ({', '.join(self.columns)}{'' if self.whole else ', in part'})"
 
 
 @dataclass(frozen=True)
 class Target:
-    """A table: all of its columns, in order, and all indexes, the primary key too."""
+    """A table: all its columns, in order, and all its indexes, including the primary key."""
 
     columns: list[TableColumn]
     indexes: list[TableIndex]
@@ -85,7 +85,7 @@ class Target:
     def others(self, own_key: Names, columns: Names) -> list[TableIndex]:
         """Unique keys besides `own_key` in which a row of these columns could equal a stored one.
 
-        It has none in a key with a column that the server numbers, unless the query fills it.
+        A key with an auto-increment column is excluded, unless the query fills that column.
         """
         fills = {name.lower() for name in columns}
         own = {c.name for c in self.columns if c.numbered and c.name.lower() not in fills}
@@ -96,21 +96,21 @@ class Target:
         ]
 
     def holds_instants(self, names: Iterable[str]) -> bool:
-        """Whether the server shifts values of these columns by the time zone of a session."""
+        """Whether the server converts values of these columns by the session's time zone."""
         there = named(self.columns, names).values()
         return any(column.kind == INSTANT for column in there)
 
     def computes_time(self, names: Iterable[str]) -> bool:
-        """Whether a column beside these may be set to a time of day. An instant has none."""
+        """Whether the server may set another column to a local time; instants do not count."""
         given = {name.lower() for name in names}
         left = (column for column in self.columns if column.name.lower() not in given)
         return any(column.computed and column.kind != INSTANT for column in left)
 
 
 def look_up(session: MySqlSession, table: Names) -> Target:
-    """Ask the server for a table, by database and name."""
+    """Look up a table on the server, by database and name."""
     _, columns = columns_of(session, table)
-    # MariaDB puts the end of a row's life into each unique key of a versioned table.
+    # MariaDB adds the end of a row's period to each unique key of a versioned table.
     ends = {column.name for column in columns if column.of_period}
     indexes = indexes_of(session, table)
     for index in indexes:
@@ -119,9 +119,9 @@ def look_up(session: MySqlSession, table: Names) -> Target:
 
 
 def columns_of(session: MySqlSession, table: Names) -> tuple[Names, list[TableColumn]]:
-    """The server's own name of a table, and its columns.
+    """The server's name of a table, and its columns.
 
-    With lower_case_table_names a table answers to several names.
+    With lower_case_table_names a table has several names.
     """
     rows = session.run(COLUMNS, *table)
     own = tuple(map(_text, rows[0][-2:])) if rows else tuple(table)
@@ -140,14 +140,14 @@ def indexes_of(session: MySqlSession, table: Names) -> list[TableIndex]:
 
 
 def triggers(session: MySqlSession, table: Names) -> set[tuple[str, str]]:
-    """What a table's triggers run at, as ("INSERT", "BEFORE"), of those that the user may see."""
+    """Event and timing of the triggers that the user may see, for example ("INSERT", "BEFORE")."""
     return {(_text(event), _text(timing)) for event, timing in session.run(TRIGGERS, *table)}
 
 
 def definitions(session: MySqlSession, tables: Iterable[Sequence[str]]) -> list[str]:
-    """What the server would make tables anew by: an altered one has another definition.
+    """The statements that would create the tables: an altered table has another definition.
 
-    Empty where the user may not see one, having rights to single columns only.
+    Empty if the user may not see a definition, because of rights to only single columns.
     """
     try:
         found = [session.run(f"SHOW CREATE TABLE {identifier(*table)}") for table in tables]
@@ -161,14 +161,14 @@ def definitions(session: MySqlSession, tables: Iterable[Sequence[str]]) -> list[
 def _column(row: Sequence[Any]) -> TableColumn:
     name, kind, sql_type, scale, extra, nullable, default, charset, width, room, life, *_ = row
     extra, default = str(extra).lower(), None if default is None else _text(default)
-    # An expression has brackets in MariaDB, where a text has quotes.
+    # In MariaDB the default is an expression if it has brackets, and a text if it has quotes.
     expressed = default is not None and "(" in default and not default.startswith("'")
     return TableColumn(
         name,
         _text(kind).lower(),
         _text(sql_type),
         int(scale),
-        # MySQL says DEFAULT_GENERATED of a default that is an expression.
+        # MySQL has DEFAULT_GENERATED for a default that is an expression.
         generated="virtual" in extra or "stored" in extra or "persistent" in extra,
         numbered="auto_increment" in extra,
         nullable=nullable == "YES",

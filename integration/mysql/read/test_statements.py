@@ -78,9 +78,9 @@ def test_a_subquery_as_spark_has_it(three: Table, spelling: str) -> None:
         ({"dbtable": "(SELECT 1) a, {}"}, r"\(SELECT"),
         ({"dbtable": "{}", "columns": "nosuch"}, "'nosuch'"),
         ({"query": "SELECT * FROM {} FOR UPDATE"}, "writes or locks"),
-        ({"query": "SELEC 1"}, "can't read what options .* say.* and read again"),
-        ({"query": "SELECT nosuch FROM {}"}, "can't read what options .* say.* and read again"),
-        ({"dbtable": "nosuch"}, "can't read what options .* say.* and read again"),
+        ({"query": "SELEC 1"}, "can't read what options .* name.* and read again"),
+        ({"query": "SELECT nosuch FROM {}"}, "can't read what options .* name.* and read again"),
+        ({"dbtable": "nosuch"}, "can't read what options .* name.* and read again"),
     ],
 )
 def test_what_is_no_read_is_refused_by_name(three: Table, raw: dict[str, str], said: str) -> None:
@@ -325,8 +325,8 @@ WITHOUT = {
         {"dbtable": "u"},
         "engine MyISAM",
     ),
-    "a query": ("{} ENGINE=MyISAM", {"query": "SELECT * FROM u"}, "it is no table"),
-    "a view": ("{} ENGINE=MyISAM", {"dbtable": "seen"}, "it is no table"),
+    "a query": ("{} ENGINE=MyISAM", {"query": "SELECT * FROM u"}, "the relation is not a table"),
+    "a view": ("{} ENGINE=MyISAM", {"dbtable": "seen"}, "the relation is not a table"),
 }
 
 
