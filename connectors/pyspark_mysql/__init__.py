@@ -1,4 +1,4 @@
-"""``format("mysql")``. Spark imports this module to find `DefaultSource`; it imports no driver."""
+"""``format("mysql")``. Spark imports this module to find `DefaultSource`; no client is imported."""
 
 from sparkonce.spark.source import SinkSource
 

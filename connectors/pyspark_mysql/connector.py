@@ -1,4 +1,4 @@
-"""The MySQL connector: where plan, store and encoder come from."""
+"""The MySQL connector: creates plans, stores, encoders and sources."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class MySqlConnector:
         return ChunkEncoder(plan.detail)
 
     def connect(self, options: Options) -> MySqlStore:
-        """See `Connector.connect`. Own tables are made for a query, which alone names a table."""
+        """See `Connector.connect`. Creates own tables only for a query, which names a table."""
         database = address.database(options)
         session = MySqlSession(options, database)
         own, letters = options["ledgerSchema"] or database, options["deadLetter"]
@@ -53,7 +53,7 @@ class MySqlConnector:
         """See `Readable.infer`."""
         session = _reading(options)
         source, names = relation(options), options["columns"]
-        with translated_read("asking for the columns"):
+        with translated_read("reading the columns"):
             columns = columns_named(session, source, names) if names else described(session, source)
         return pa.schema([(one.name, one.natural, one.nullable) for one in columns])
 
@@ -63,7 +63,7 @@ class MySqlConnector:
 
     def infer_feed(self, options: Options) -> pa.Schema:
         """See `Followable.infer_feed`."""
-        with translated("asking for the columns"):
+        with translated("reading the columns"):
             columns = followed(_reading(options), options["dbtable"]).columns
         return schema_of(columns.values(), options["columns"] or ())
 
@@ -73,5 +73,5 @@ class MySqlConnector:
 
 
 def _reading(options: Options) -> MySqlSession:
-    """A session that needs no database: names may say which one they are of."""
+    """A session that needs no default database: names may be qualified."""
     return MySqlSession(options, address.parse(options).database)

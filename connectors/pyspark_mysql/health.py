@@ -1,4 +1,4 @@
-"""What a MySQL or MariaDB server could lose although no query is refused.
+"""Examines a MySQL or MariaDB server for risks that no query reports as an error.
 
 The manual: https://dev.mysql.com/doc/refman/8.4/en/replication-options-binary-log.html.
 """
@@ -17,11 +17,11 @@ NAMES = (
     *("wsrep_on", "wsrep_sync_wait"),
 )
 EPOCH = 64 * 1024 * 1024
-"""Bytes of an epoch that a server should take at least."""
+"""The size in bytes of an epoch that every server should accept."""
 
 
 def examine(session: MySqlSession, own: OwnTables) -> Iterator[Finding]:
-    """Look at version, rights, durability, cluster, limits and clock."""
+    """Check version, rights, durability, cluster, limits and clock."""
     require_fit_server(session)
     ((version, now),) = session.run("SELECT VERSION(), UNIX_TIMESTAMP(NOW(6))")
     yield fit(f"Server {version}")
@@ -37,7 +37,7 @@ def examine(session: MySqlSession, own: OwnTables) -> Iterator[Finding]:
 
 
 def _risks(settings: Mapping[str, str]) -> Iterator[tuple[bool, str, str, str]]:
-    """Whether each is there, and what to say of it."""
+    """Whether each risk exists, and its three texts."""
     flushed, logs = settings.get("innodb_flush_log_at_trx_commit", "1"), settings.get("log_bin")
     yield (
         flushed != "1",
@@ -49,13 +49,13 @@ def _risks(settings: Mapping[str, str]) -> Iterator[tuple[bool, str, str, str]]:
     yield (
         logs == "ON" and synced != "1",
         f"sync_binlog is {synced}",
-        "after a crash the server or its replicas may lack commits that it had acknowledged",
+        "after a crash the server or its replicas may lack acknowledged commits",
         "SET GLOBAL sync_binlog = 1, also in its configuration",
     )
     yield (
         settings.get("wsrep_on") == "ON" and settings.get("wsrep_sync_wait") == "0",
         "Galera's wsrep_sync_wait is 0",
-        "a commit at a node that is behind may stop the query",
+        "a commit at a node that lags may stop the query",
         "SET GLOBAL wsrep_sync_wait = 7, or write to one node only",
     )
     cache = int(settings.get("max_binlog_cache_size") or EPOCH)

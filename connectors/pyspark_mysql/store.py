@@ -1,4 +1,4 @@
-"""The protocol's steps in MySQL and MariaDB; each one is one transaction."""
+"""The steps of the protocol in MySQL and MariaDB; each step is one transaction."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class MySqlStore:
     """See `sparkonce.store.Store`.
 
     Attributes:
-        create_target: whether a target that is not there may be made.
+        create_target: whether to create a missing target.
         whole: whether an epoch takes effect in one transaction, or in one for each chunk.
-        dead_letters: where rows go that can't be stored; None if one of them stops the epoch.
+        dead_letters: the table of dead letters; None if a bad row stops the epoch.
     """
 
     session: MySqlSession
@@ -61,8 +61,8 @@ class MySqlStore:
 
     @contextmanager
     def _step(self, doing: str) -> Iterator[None]:
-        """A step of the protocol, in whose errors `doing` says what was tried."""
-        # Before the step's transaction: making a table, as all DDL, would commit it.
+        """A step of the protocol; `doing` names it in errors."""
+        # Before the step's transaction: creating a table, like all DDL, would commit it.
         with translated(doing):
             if not self.tables.made:
                 self.tables.make()
@@ -70,7 +70,7 @@ class MySqlStore:
 
     def examine(self) -> Iterator[Finding]:
         """See `sparkonce.health`."""
-        with translated("asking the server for its settings"):
+        with translated("reading the server's settings"):
             yield from health.examine(self.session, self.tables)
 
     def letterboxes(self) -> list[LetterBox]:
@@ -81,13 +81,13 @@ class MySqlStore:
             return letterboxes(self.session)
 
     def check(self, plan: P) -> P:
-        """See `Store.check`. In full where the connection is new, or a table not as it was."""
+        """See `Store.check`. Runs in full for a new connection or an altered table."""
         with translated("connecting"), self.session.connected() as live:
             # A new connection may lead to another server, as after a failover.
             if live not in self._checked or not self._there(plan):
                 self._require_fit(plan)
                 self._checked.add(live)
-            # Asked each time: tasks check rows by it, and a commit refuses a table that differs.
+            # On every call: tasks check rows by it, and a commit rejects a table that differs.
             return plan if plan is None else cast("P", preflight.fitted(self.session, plan))
 
     def read(self, name: str) -> Record:
@@ -98,15 +98,15 @@ class MySqlStore:
     def swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
         """See `Store.swap`."""
         with self._step("writing the ledger"), self.session.transaction():
-            # READ COMMITTED locks no gap: where there is no record FOR UPDATE keeps nobody out.
-            # So it is inserted first, and then its stamp says whose it is.
+            # READ COMMITTED locks no gap: FOR UPDATE without a record locks nothing. So the record
+            # is inserted first, and its stamp then shows whose it is.
             if new.revision and not over:
                 self.records.insert(name, new)
             held = self.records.read(name, lock=True)
             if not held.revision or held.stamp != over:
                 return held
             done = self.records.progress(name, held.token)
-            # A failover may bring a decision back, and not the rows that were applied after it.
+            # A failover may restore a decision without the rows that were applied after it.
             if done is None or done.chunks < applied:
                 return held
             if new.revision:
@@ -116,7 +116,7 @@ class MySqlStore:
             return new
 
     def doom(self, name: str, new: Record, over: str, attempts: Sequence[str]) -> Record:
-        """See `Store.doom`. Two steps: to drop gigabytes is no step of one transaction."""
+        """See `Store.doom`. Takes two steps: one transaction can't discard gigabytes."""
         there = self.swap(name, new, over)
         if there.stamp == new.stamp:
             self.discard(name, attempts, new.stamp)
@@ -136,7 +136,7 @@ class MySqlStore:
 
     def decided_after(self, name: str) -> list[str]:
         """See `Store.decided_after`."""
-        with self._step("looking who has decided since"):
+        with self._step("listing later decisions"):
             return self.records.decided_after(name)
 
     def stage(self, chunk: Chunk) -> None:
@@ -150,13 +150,13 @@ class MySqlStore:
             return self.log.attempts(sink)
 
     def prepare(self, manifest: Manifest) -> Manifest:
-        """See `Store.prepare`. Nothing is needed."""
+        """See `Store.prepare`. Does nothing."""
         return manifest
 
     def publish(self, proposal: Proposal, finish: Finish) -> Record | None:
-        """See `Store.publish`. The whole commit is one transaction: nobody sees the decision alone.
+        """See `Store.publish`. The commit is one transaction: nobody sees the decision alone.
 
-        Many chunks stay: to delete them may take longer than to write their rows.
+        Many chunks stay in the log: deleting them may take longer than writing their rows.
         """
         manifest = proposal.manifest
         if not self.whole:
@@ -167,7 +167,7 @@ class MySqlStore:
                 return held
             finished = finish(self._delivery(manifest).whole())
             self.log.drop_few(manifest)
-            # Last: who decides meanwhile, and dies, is to be found older than this.
+            # Last: a driver that decides meanwhile and dies must get an earlier number.
             self.records.decide(proposal, finished, stays_open=False)
         return finished
 
@@ -178,9 +178,9 @@ class MySqlStore:
             held = self.records.read(manifest.sink, lock=True)
             if not held.revision or held.stamp != proposal.over:
                 return held
-            # Not before the transaction: a failover may take back what was staged last.
+            # Not before the transaction: a failover may lose the last staged chunks.
             self.log.require_whole(manifest)
-            # What is decided can't be given up: rows that no longer fit are refused now.
+            # A decision is final: rows that no longer fit are rejected now.
             self._delivery(manifest).require_target()
             self.records.decide(proposal, proposal.record, stays_open=True)
         return proposal.record
@@ -191,9 +191,9 @@ class MySqlStore:
         advance: Advance = no_progress,
         since: float | None = None,  # noqa: ARG002
     ) -> Applied:
-        """See `Store.apply`. One transaction a chunk, with the progress in the ledger's row.
+        """See `Store.apply`. Each chunk is one transaction, with progress in the ledger's row.
 
-        The target is looked at once, and again only where a table was altered since.
+        The target is checked once, and again only after somebody has altered a table.
         """
         if self.dead_letters is not None:
             self.dead_letters.ensure()  # `recover` may be the first to name them
@@ -212,26 +212,26 @@ class MySqlStore:
                 self.log.drop(sink, attempts, over)
 
     def _there(self, plan: Plan[TableRows] | None) -> bool:
-        """Whether the tables take what a commit sends. An engine is asked for by the commit."""
+        """Whether the tables accept the statements of a commit. The commit checks engines."""
         try:
             if plan is not None:
                 hold(self.session, self.tables, self.dead_letters, plan.detail)
         except pymysql.MySQLError as error:
             if failure_of(error).kind in (FailureKind.LOST, FailureKind.PASSING):
                 raise
-            # The full check tells what it is; and a table that was dropped it makes anew.
+            # The full check names the cause, and creates a dropped table again.
             return False
         return True
 
     def _require_fit(self, plan: Plan[TableRows] | None) -> None:
         preflight.require_fit_server(self.session)
         self.tables.make()
-        with translated("looking at its tables"):
+        with translated("checking its tables"):
             require_transactions(self.session, *self.tables.names)
         if self.dead_letters is not None:
             self.dead_letters.ensure()
         if plan is not None:
-            # Last, as it may make the target: what is refused before leaves none behind.
+            # Last, because it may create the target: an earlier error leaves none behind.
             preflight.require_fit_target(self.session, plan.detail, create=self.create_target)
 
     def _delivery(self, manifest: Manifest) -> Delivery:

@@ -39,7 +39,7 @@ def test_append_of_a_duplicate_names_it_and_nothing_of_the_epoch_takes_effect(ta
     query.run(0, [row(5)])
     with pytest.raises(BadRow, match=r"row with id=5, name='b', x=1.5e0.*Duplicate entry") as bad:
         query.run(1, [row(1), row(2)], [row(3), row(5, "b"), row(4)])
-    assert "nothing of epoch 1 took effect" in str(bad.value)
+    assert "no row of epoch 1 took effect" in str(bad.value)
     assert table.stored("id") == [(5,)]
     query.restart()
     query.run(1, [row(6)])
@@ -264,7 +264,7 @@ def test_rows_take_the_place_of_all_of_the_table(query: MySqlQuery, table: Table
 
 
 def test_a_row_that_is_refused_leaves_the_table_as_it_was(query: MySqlQuery, table: Table) -> None:
-    with pytest.raises(BadRow, match="nothing of epoch 1 took effect"):
+    with pytest.raises(BadRow, match="no row of epoch 1 took effect"):
         query.run(1, rows(range(200, 300)))
     assert sorted(table.stored()) == [(i, i) for i in range(100)]
 
@@ -283,6 +283,6 @@ def test_a_table_that_a_foreign_key_keeps_from_being_emptied_is_refused_by_name(
     query = table.make(COUNTER, f"id BIGINT PRIMARY KEY, n BIGINT, {itself}", writeMode="append")
     query.run(0, [{"id": 1, "n": None}, {"id": 2, "n": 1}])
     query.overwrite = True
-    with pytest.raises(StoreRefused, match=r"can't be emptied, and nothing .* took effect"):
+    with pytest.raises(StoreRefused, match=r"can't be emptied, and no row .* took effect"):
         query.run(1, [{"id": 3, "n": None}])
     assert table.stored() == [(1, None), (2, 1)]

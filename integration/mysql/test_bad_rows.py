@@ -129,7 +129,7 @@ def test_row_that_is_larger_than_a_packet_is_put_aside_and_cut(private_mysql: Pr
         assert mysql.fetchall() == ((2, "y"),)
         mysql.execute("SELECT reason, LENGTH(row_data) FROM bad")
         ((reason, length),) = mysql.fetchall()
-    assert re.match("larger than the server takes, and cut: .*id=1: it takes 65,5", reason)
+    assert re.match("cut, because it is larger than .*id=1: the row takes 65,5", reason)
     assert 0 <= length < packet
 
 

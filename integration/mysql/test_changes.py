@@ -98,7 +98,7 @@ def test_null_sequence_is_refused_by_name(make: Make) -> None:
 
 def test_row_that_the_target_refuses_leaves_nothing(make: Make, stored: Any) -> None:
     query = make()
-    refused = r"row with id='b': .*'v' cannot be null.*nothing of epoch 0 took effect"
+    refused = r"row with id='b': .*'v' cannot be null.*no row of epoch 0 took effect"
     with pytest.raises(BadRow, match=refused):
         query.run(0, [change("a", "I"), change("b", "I", None), change("c", "I")])
     with pytest.raises(BadRow, match=r"row with id='b' .*longer than the column"):

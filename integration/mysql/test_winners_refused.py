@@ -74,7 +74,7 @@ def test_refused_row_is_named_by_its_key(tables: Table) -> None:
         with pytest.raises(BadRow, match="row with a=31, b='it''s': ") as refused:
             strict.run(1, rows)
         assert said in str(refused.value)
-        assert "nothing of epoch 1 took effect" in str(refused.value)
+        assert "no row of epoch 1 took effect" in str(refused.value)
         assert tables.rows("a, v") == ((50, 500),)
 
 

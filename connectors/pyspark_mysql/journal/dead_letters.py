@@ -1,6 +1,6 @@
-"""Tables of rows that can't be stored, and how ``sparkonce letters`` shows them.
+"""Tables of dead letters: writes them, and reads them for ``sparkonce letters``.
 
-A letter is written in the transaction that stores the other rows, so that each is written once.
+The transaction that stores the other rows also writes the dead letters, so each is written once.
 See sql/dead_letter.sql.
 """
 
@@ -21,39 +21,39 @@ from sparkonce.values.letters import Letter
 
 ROOM = 64 * 1024
 LONGEST_REASON = 4000
-CUT = "larger than the server takes, and cut: "
+CUT = "cut, because it is larger than the server accepts: "
 COLUMNS = ("sink", "epoch", "partition_id", "target", "reason", "row_key", "row_data", "base64")
 NAMED = ", ".join(COLUMNS)
 
 DROPPED = 500
-"""Letters that one statement deletes."""
+"""The maximum number of dead letters that one statement deletes."""
 
 
 class DeadLetters:
-    """A table, by database and name, of `most` rows of an epoch that can't be stored."""
+    """A table of dead letters, by database and name; `most` limits the bad rows of an epoch."""
 
     def __init__(self, session: MySqlSession, table: tuple[str, ...], most: MaxBadRows) -> None:
         self.session, self.table = session, identifier(*table)
         self.name, self.most = table, most
 
     def ensure(self) -> None:
-        """See that rows can be written to the table; make it if it is not there."""
-        with translated("looking at the table of option deadLetter"):
-            # CREATE TABLE IF NOT EXISTS asks for the right to create even where the table is there.
+        """Verify that rows can be written to the table; create a missing table."""
+        with translated("checking the table of option deadLetter"):
+            # CREATE TABLE IF NOT EXISTS needs the right to create even if the table exists.
             if not is_there(self.session, self.name):
                 self.session.run(read_sql("dead_letter", dead_letter=self.table))
             require_transactions(self.session, self.name)
             self.hold()
 
     def hold(self) -> None:
-        """See that rows can be written to it; in a transaction it is not altered from then on."""
-        # By INSERT, the only right to this table that the user needs.
+        """Verify that rows can be written to the table; a transaction then blocks ALTER."""
+        # By INSERT, the only right that the user needs for this table.
         nulls = ", ".join(["NULL"] * len(COLUMNS))
         self.session.run(f"INSERT INTO {self.table} ({NAMED}) SELECT {nulls} FROM DUAL WHERE 1 = 0")
 
     def write(self, manifest: Manifest, letter: Letter, partition: int | None) -> None:
-        """Write a letter; one that is larger than a packet is cut, and says so."""
-        # The client may write each byte as two.
+        """Write a dead letter; one larger than a packet is cut, and its reason says so."""
+        # The client may send each byte as two.
         most = (self.session.live.packet - ROOM) // 2
         row, key, base64 = letter.row, letter.key, json.dumps(letter.base64)
         room = most - len(key.encode()) - len(base64.encode())
@@ -61,7 +61,7 @@ class DeadLetters:
         if len(row.encode()) > room:
             key, base64 = _cut(key, most // 4), _cut(base64, most // 4)
             reason, row = CUT + reason, _cut(row, most // 2)
-        # The client puts values in place of %s.
+        # The client replaces %s by values.
         self.session.run(
             f"INSERT INTO {self.table.replace('%', '%%')} ({NAMED}, at)"
             f" VALUES ({placeholders(COLUMNS)}, UTC_TIMESTAMP(6))",
@@ -93,7 +93,7 @@ class LetterBox:
     def __init__(self, session: MySqlSession, table: tuple[str, ...]) -> None:
         self.session, self.name = session, ".".join(table)
         self.quoted = identifier(*table)
-        # The client puts values in place of %s.
+        # The client replaces %s by values.
         self.table = self.quoted.replace("%", "%%")
 
     def kinds(self) -> list[LetterKind]:
@@ -110,7 +110,7 @@ class LetterBox:
 
     def read(self, sink: str | None, most: int) -> list[StoredLetter]:
         """See `Letterbox.read`."""
-        # As bytes: the column may compare without case, which names of sinks do not.
+        # BINARY: the column may ignore case, but names of sinks do not.
         whose = "" if sink is None else "WHERE BINARY sink = %s "
         found = self._read(
             f"SELECT id, CAST(at AS CHAR), {NAMED} FROM {self.table} {whose}ORDER BY id LIMIT %s",

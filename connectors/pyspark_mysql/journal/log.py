@@ -13,25 +13,25 @@ from sparkonce.exactly_once import conflicts
 from sparkonce.protocol import Chunk, Manifest, Part, Staged
 
 ROOM = 4096
-"""Bytes of a packet that are left for all that is not payload."""
+"""Bytes of a packet that are reserved for everything but the payload."""
 
 DROPPED_BYTES, DROPPED_PIECES = 4 * 1024 * 1024, 500
-"""What one statement drops at most, or a single piece. A server with a binary log writes all bytes
-of a deleted row there, in one transaction, whose size it may limit."""
+"""The limits of one statement that discards pieces; a single piece may exceed them. A binary log
+contains all bytes of a deleted row, in one transaction, whose size the server may limit."""
 
 NAMED = 1000
-"""Attempts that a statement names."""
+"""The maximum number of attempts that a statement names."""
 
 
 LogPiece = tuple[Any, ...]
 """Attempt, number of the chunk, number of the piece, and its bytes."""
 
 ChunkError = Callable[[Manifest, str, int], StoreError]
-"""Makes the error for a chunk, by attempt and number, that is not there or not whole."""
+"""Creates the error for a missing or incomplete chunk, by its attempt and number."""
 
 
 class StagingLog:
-    """Appends, reads and drops chunks."""
+    """Appends, reads and discards chunks."""
 
     def __init__(self, session: MySqlSession, table: str, ledger: str) -> None:
         # See `LedgerRecords`.
@@ -39,37 +39,37 @@ class StagingLog:
         self.ledger = ledger.replace("%", "%%")
 
     def append(self, chunk: Chunk) -> None:
-        """Write a chunk, in pieces if it is larger than a packet. Repeating it changes nothing."""
-        # A byte is sent as two hexadecimal digits.
+        """Write a chunk, in pieces if it exceeds a packet. A repeated call changes nothing."""
+        # The client sends a byte as two hexadecimal digits.
         most = max(256, (self.session.live.packet - ROOM) // 2)
         starts = range(0, len(chunk.payload), most)
         if len(starts) == 1:
             self._write(chunk, 0, chunk.payload)
             return
-        # In one transaction: a chunk is there whole, or not at all.
+        # In one transaction, so that the log has the whole chunk or nothing.
         with self.session.transaction():
             for piece, start in enumerate(starts):
                 self._write(chunk, piece, chunk.payload[start : start + most])
 
     def payload(self, manifest: Manifest, part: Part, seq: int, error: ChunkError) -> bytes:
-        """The bytes of a chunk of a decision, by its part and number there."""
+        """The bytes of a chunk of a decision, by its part and number."""
         found = self.session.run(
             f"SELECT payload FROM {self.table}"
             " WHERE sink = %s AND attempt = %s AND seq = %s ORDER BY piece",
             *(manifest.sink, part.attempt, seq),
         )
         payload = b"".join(payload for (payload,) in found)
-        # The sizes are those of the receipts, which the manifest holds: a chunk that is short, as
-        # after a failover, must not be taken for a whole one.
+        # The manifest has the sizes of the receipts: a chunk that a failover has shortened must not
+        # count as a whole one.
         if len(payload) != part.sizes[seq]:
             raise error(manifest, part.attempt, seq)
         return payload
 
     def require_whole(self, manifest: Manifest) -> None:
-        """See that all chunks are there.
+        """Verify that the log has all chunks.
 
         Raises:
-            StagedDataMissing: one is not, or has another size.
+            StagedDataMissing: a chunk is missing, or has another size.
         """
         columns = "attempt, seq, MIN(row_count), SUM(bytes)"
         found = self._of(manifest.sink, manifest.attempts, columns, " GROUP BY attempt, seq")
@@ -79,9 +79,9 @@ class StagingLog:
                 raise missing(manifest, part.attempt, seq)
 
     def attempts(self, sink: str) -> list[Staged]:
-        """What is staged for a sink."""
+        """The staged attempts of a sink."""
         found = self.session.run(
-            # The age is by the server's clock, since those of the hosts that stage may differ.
+            # The age is by the server's clock, because the clocks of other hosts may differ.
             "SELECT attempt, MIN(query_id), MIN(epoch), COUNT(DISTINCT seq),"
             " GREATEST(0, UNIX_TIMESTAMP(NOW(6)) - MAX(staged_at)), SUM(bytes)"
             f" FROM {self.table} WHERE sink = %s GROUP BY attempt",
@@ -93,14 +93,14 @@ class StagingLog:
         ]
 
     def sinks(self) -> list[str]:
-        """The sinks that have something staged."""
+        """The sinks that have staged chunks."""
         found = self.session.run(f"SELECT DISTINCT sink FROM {self.table} WHERE sink > %s", "")
         return [sink for (sink,) in found]
 
     def drop(self, sink: str, attempts: Collection[str], over: str | None = None) -> None:
-        """Drop attempts, some at a time: what is dropped stays so if a later statement fails."""
-        # Between two statements a failover may bring back a decision that holds these chunks. So
-        # each looks itself whether the sink's record still has the stamp, or is still not there.
+        """Discard attempts in several statements; earlier ones stay effective if one fails."""
+        # Between two statements a failover may restore a decision that holds these chunks. So each
+        # statement checks that the sink's record still has the stamp, or is still missing.
         record = f"SELECT 1 FROM {self.ledger} WHERE name = %s"
         guard, args = "", list[str]()
         if over:
@@ -116,13 +116,13 @@ class StagingLog:
             )
 
     def drop_few(self, manifest: Manifest) -> None:
-        """Drop what one statement drops; in a transaction of its own it would wait for the disk."""
+        """Discard few chunks in this transaction; a separate one would wait for the disk."""
         sizes = [size for part in manifest.parts for size in part.sizes]
         if len(sizes) <= DROPPED_PIECES and sum(sizes) <= DROPPED_BYTES:
             self.drop(manifest.sink, manifest.attempts)
 
     def drop_chunk(self, sink: str, attempt: str, seq: int) -> None:
-        """Drop one chunk."""
+        """Discard one chunk."""
         self.session.run(
             f"DELETE FROM {self.table} WHERE sink = %s AND attempt = %s AND seq = %s",
             *(sink, attempt, seq),
@@ -131,7 +131,7 @@ class StagingLog:
     def _of(
         self, sink: str, attempts: Collection[str], columns: str, tail: str = ""
     ) -> Iterator[tuple[Any, ...]]:
-        """What is staged of attempts, of some at a time."""
+        """The staged rows of attempts, in several queries."""
         names = sorted(attempts)
         for start in range(0, len(names), NAMED):
             some = names[start : start + NAMED]
@@ -146,7 +146,7 @@ class StagingLog:
             f"INSERT INTO {self.table} (sink, attempt, seq, piece, query_id, epoch, row_count,"
             " bytes, staged_at, payload) VALUES (%s, %s, %s, %s, %s, %s, %s, %s,"
             f" UNIX_TIMESTAMP(NOW(6)), X'{payload.hex()}')"
-            # What is staged once more is as young as that: `gc` goes by the age.
+            # Staging a chunk again renews its age, by which `gc` judges.
             " ON DUPLICATE KEY UPDATE staged_at = UNIX_TIMESTAMP(NOW(6))",
             *(task.sink, task.attempt, chunk.seq, piece, task.query_id, task.epoch),
             *(chunk.rows, len(payload)),
@@ -154,7 +154,7 @@ class StagingLog:
 
 
 def _portions(pieces: Iterator[LogPiece]) -> Iterator[list[LogPiece]]:
-    """The same pieces, as many at a time as one statement may drop."""
+    """The pieces in portions that one statement may discard."""
     portion: list[LogPiece] = []
     size = 0
     for piece in pieces:
@@ -167,13 +167,13 @@ def _portions(pieces: Iterator[LogPiece]) -> Iterator[list[LogPiece]]:
         yield portion
 
 
-missing = partial(conflicts.missing, why="someone dropped it, or the server lost what was staged")
-"""A chunk is gone before its epoch was decided."""
+missing = partial(conflicts.missing, why="someone discarded it, or the server lost staged chunks")
+"""Creates the error for a chunk that disappeared before the decision of its epoch."""
 
 lost = partial(
     conflicts.lost,
     why="the server lost data, or someone deleted from sparkonce_log",
     todo="restore the server from a backup and restart the query; or run `sparkonce recover`"
-    " with --accept-loss, which leaves the rest of that epoch out",
+    " with --accept-loss, which gives up the rest of that epoch",
 )
-"""A chunk is gone of an epoch that is decided."""
+"""Creates the error for a missing chunk of a decided epoch."""

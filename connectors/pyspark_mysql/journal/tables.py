@@ -1,8 +1,8 @@
-"""The tables that a commit writes: what each must be, the connector's own two, and its records.
+"""The tables that a commit writes: their requirements, the connector's two tables, and records.
 
-Without transactions half an epoch could stay and be applied again. An engine that can't prepare a
-transaction (XA) commits by itself, apart from the ledger: FEDERATED says that it has transactions,
-and may lose the rows of an epoch that the ledger has.
+Without transactions half an epoch could stay in the target and be applied again. An engine that
+can't prepare a transaction (XA) commits separately from the ledger. For example FEDERATED claims to
+have transactions, but may lose the rows of an epoch that the ledger has.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SELECT %s, t.table_type, t.engine, e.transactions, e.xa
 FROM information_schema.tables t LEFT JOIN information_schema.engines e ON e.engine = t.engine
 WHERE t.table_schema = %s AND t.table_name = %s
 """
-"""For one table: the servers look a name up, but read through all tables for a list of them."""
+"""For one table: a server looks up one name, but scans all tables for a list of names."""
 BASE_TABLES = ("BASE TABLE", "SYSTEM VERSIONED")
 
 NAMES = ("ledger", "log")
@@ -33,16 +33,16 @@ MAY_NOT = (1044, 1142)
 
 
 def is_there(session: MySqlSession, table: tuple[str, ...]) -> bool:
-    """Whether there is a table of this database and name."""
+    """Whether the table exists; `table` is its database and its name."""
     return bool(session.run(ENGINE, 0, *table))
 
 
 def require_transactions(session: MySqlSession, *tables: tuple[str, ...]) -> None:
-    """Refuse what is no table with transactions. All are looked up by one query.
+    """Reject tables without transactions. One query looks up all tables.
 
     Raises:
-        OptionError: one is not there, or no base table.
-        StoreUnsafe: the engine of one has none, or commits them apart from others.
+        OptionError: a table does not exist, or is not a base table.
+        StoreUnsafe: an engine has no transactions, or commits separately from others.
     """
     named = (value for place, table in enumerate(tables) for value in (place, *table))
     rows = session.run(" UNION ALL ".join([ENGINE] * len(tables)), *named)
@@ -51,8 +51,8 @@ def require_transactions(session: MySqlSession, *tables: tuple[str, ...]) -> Non
         if place not in found:
             raise OptionError(
                 f"There is no table {'.'.join(table)}",
-                why="rows have nowhere to go",
-                todo="create it, or mend option dbtable; createTable=true makes a target",
+                why="the sink needs an existing table",
+                todo="create it, or correct option dbtable; createTable=true creates a target",
             )
         _require_transactions(table, *found[place])
 
@@ -64,7 +64,7 @@ def _require_transactions(
     if kind not in BASE_TABLES:
         raise OptionError(
             f"{name} is a {kind.lower()}",
-            why="only of a base table can be checked what an epoch needs",
+            why="the connector can check the requirements of an epoch only for a base table",
             todo="name the base table",
         )
     if transactions != "YES":
@@ -76,13 +76,13 @@ def _require_transactions(
     if xa != "YES":
         raise StoreUnsafe(
             f"Table {name} has the engine {engine}, which can't prepare a transaction (XA)",
-            why="it commits apart from the ledger, so an epoch could be lost or applied again",
-            todo="name a table of InnoDB; of a remote one, its own server in option url",
+            why="it commits separately from the ledger, so an epoch could be lost or applied again",
+            todo="name an InnoDB table; for a remote table, name its server in option url",
         )
 
 
 class OwnTables:
-    """Ledger and log, in database `schema`; with `create` they are made if they are not there."""
+    """Ledger and log, in database `schema`; `create` allows to create missing tables."""
 
     def __init__(self, session: MySqlSession, schema: str, *, create: bool) -> None:
         self.session, self.schema, self.create = session, schema, create
@@ -92,15 +92,15 @@ class OwnTables:
         self.made = False
 
     def make(self) -> None:
-        """Make them, unless they are there. This is no part of any transaction: DDL commits.
+        """Create missing tables. Must run outside transactions, because DDL commits.
 
         Raises:
-            StoreRefused: they are not there and may not be made, or the user may not write them.
+            StoreRefused: a table is missing and may not be created, or the user may not write it.
         """
-        # CREATE TABLE IF NOT EXISTS asks for the right to create even where the table is there.
+        # CREATE TABLE IF NOT EXISTS needs the right to create even if the table exists.
         if not self.there():
             if not self.create:
-                raise self._absent("nothing has been written in this database yet")
+                raise self._absent("no sink has written to this database yet")
             for statement in ddl(self.schema):
                 self._run(statement, "creating its ledger and log")
         if self.create:
@@ -108,30 +108,30 @@ class OwnTables:
         self.made = True
 
     def require_rights(self) -> None:
-        """See that a query may write them, by statements over no row.
+        """Verify that the user may write the tables, by statements without rows.
 
         Raises:
-            StoreRefused: it may not.
+            StoreRefused: the user lacks a right.
         """
-        with translated("looking for the rights of a query to its ledger and log"):
+        with translated("checking the user's rights to ledger and log"):
             for table, name in ((self.ledger, "name"), (self.log, "sink")):
                 self.session.run(f"INSERT INTO {table} SELECT * FROM {table} WHERE 1 = 0")
                 self.session.run(f"UPDATE {table} SET {name} = {name} WHERE 1 = 0")
                 self.session.run(f"DELETE FROM {table} WHERE 1 = 0")
 
     def there(self) -> bool:
-        """Whether both are there."""
+        """Whether both tables exist."""
         looks = f"SELECT 1 FROM {self.ledger} CROSS JOIN {self.log} LIMIT 0"
         return self._run(looks, "looking for its tables")
 
     def _run(self, sql: str, doing: str) -> bool:
-        """Whether the tables that are named are there."""
+        """Run a statement; False if a table does not exist."""
         try:
             self.session.run(sql)
         except pymysql.MySQLError as error:
             if number(error) == NO_SUCH_TABLE:
                 return False
-            # Whoever has no right to a table does not learn whether it is there.
+            # A user without rights to a table can't learn whether it exists.
             if number(error) in MAY_NOT:
                 raise self._absent(message(error)) from None
             raise translate(error, doing) from None
@@ -139,27 +139,27 @@ class OwnTables:
 
     def _absent(self, why: str) -> StoreRefused:
         return StoreRefused(
-            f"Tables {self.ledger} and {self.log} are not there, or not for this user",
+            f"Tables {self.ledger} and {self.log} do not exist, or this user can't see them",
             why,
-            todo="run what `sparkonce ddl mysql` prints, in that database, and grant the user what"
-            " docs/permissions.md lists",
+            todo="run the output of `sparkonce ddl mysql` in that database, and grant the user the"
+            " rights that docs/permissions.md lists",
         )
 
 
 def ddl(schema: str = "") -> list[str]:
-    """The statements that make ledger and log; in the current database without a schema."""
+    """The statements that create ledger and log; in the current database without a schema."""
     names = {name: identifier(*filter(None, [schema, f"sparkonce_{name}"])) for name in NAMES}
     return [read_sql(name, **names) for name in NAMES]
 
 
 def read_sql(name: str, **names: str) -> str:
-    """A statement of the folder sql/, with quoted names put in."""
+    """A statement of the folder sql/, with quoted names inserted."""
     text = (files(__package__) / "sql" / f"{name}.sql").read_text(encoding="utf-8")
     return text.format(**names).strip()
 
 
 class Progress(NamedTuple):
-    """What of a decision took effect: so many chunks, and so many of their rows as dead letters."""
+    """The progress of a decision: its applied chunks, and the dead letters among their rows."""
 
     chunks: int
     aside: int
@@ -168,16 +168,16 @@ class Progress(NamedTuple):
 class LedgerRecords:
     """Reads and writes ledgers, claims on checkpoints and kept offsets; see sql/ledger.sql.
 
-    Whoever calls holds the transaction.
+    The caller holds the transaction.
     """
 
     def __init__(self, session: MySqlSession, table: str) -> None:
-        # The client puts values in place of %s, and makes % of %%, where it is given any value: so
-        # each statement has one.
+        # The client replaces %s by values and %% by % only for statements with values: so each
+        # statement has a value.
         self.session, self.table = session, table.replace("%", "%%")
 
     def read(self, name: str, *, lock: bool = False) -> Record:
-        """The record; with `lock` nobody else writes it before the transaction ends."""
+        """The record; with `lock` no other transaction writes it before this one ends."""
         sql = f"SELECT revision, stamp, token, body FROM {self.table} WHERE name = %s"
         found = self.session.run(sql + " FOR UPDATE" if lock else sql, name)
         return Record(*found[0]) if found else Record()
@@ -185,8 +185,8 @@ class LedgerRecords:
     def _number(self, *, stays_open: bool) -> int:
         """The number of a decision.
 
-        Those that stay open are counted in the row without a name, and lock it, one at a time,
-        until COMMIT. The others share the lock, so they don't wait for each other.
+        The row without a name counts decisions that stay open. Each of them locks that row until
+        COMMIT. Other decisions share the lock, so they don't wait for each other.
         """
         if stays_open:
             count = f"UPDATE {self.table} SET revision = revision + 1 WHERE name = %s"
@@ -196,12 +196,12 @@ class LedgerRecords:
         if not found:
             self.insert("", Record(1))
             return self._number(stays_open=stays_open)
-        # Above all that stayed open so far, and below the next that will.
+        # Above all decisions that stayed open so far, and below the next one.
         return 2 * int(found[0][0]) + (0 if stays_open else 1)
 
     def unfinished(self, kin: str) -> list[str]:
-        """The names that end so, of sinks whose decision is being applied."""
-        # By the index of tokens: the cost must not grow with the number of other sinks.
+        """The sinks whose names end with `kin` and whose decision is being applied."""
+        # Uses the index of tokens: the cost must not grow with the number of other sinks.
         return self._names("token > '' AND name LIKE %s", f"%{kin}")
 
     def decided_after(self, name: str) -> list[str]:
@@ -218,7 +218,7 @@ class LedgerRecords:
         return [name for (name,) in found]
 
     def insert(self, name: str, new: Record) -> None:
-        """Write a record unless there is one."""
+        """Write a record unless it exists."""
         self.session.run(
             f"INSERT INTO {self.table} (name, revision, stamp, token, body)"
             " VALUES (%s, %s, %s, %s, %s) ON DUPLICATE KEY UPDATE revision = revision",
@@ -226,9 +226,9 @@ class LedgerRecords:
         )
 
     def update(self, name: str, new: Record, decided: int | None = None) -> None:
-        """Write a locked record; `decided` is the number of the decision, where this is one."""
-        # Another token has no progress yet. Columns are assigned from left to right, so `token`
-        # must come behind those that ask for what it was.
+        """Write a locked record; `decided` is the number of a new decision."""
+        # Another token has no progress yet. The server assigns columns from left to right, so
+        # `token` must follow the columns that read its former value.
         self.session.run(
             f"UPDATE {self.table} SET applied = IF(token = %s, applied, 0),"
             " aside = IF(token = %s, aside, 0), decided = COALESCE(%s, decided),"
@@ -237,11 +237,11 @@ class LedgerRecords:
         )
 
     def decide(self, proposal: Proposal, new: Record, *, stays_open: bool) -> None:
-        """Write a decision into its locked record, `new`, and what is kept beside it.
+        """Write a decision, `new`, into its locked record, and its auxiliary record.
 
-        `stays_open` says that rows are applied after the transaction.
+        `stays_open` means that rows are applied after the transaction.
         """
-        # Written over whatever is there: the locked row orders the writes of what is beside it.
+        # Replaces any auxiliary record: the locked row orders the writes to it.
         if proposal.beside is not None:
             self.session.run(
                 f"REPLACE INTO {self.table} (name, revision, stamp, token, body)"
@@ -251,16 +251,16 @@ class LedgerRecords:
         self.update(proposal.manifest.sink, new, self._number(stays_open=stays_open))
 
     def delete(self, name: str) -> None:
-        """Take a locked record away."""
+        """Delete a locked record."""
         self.session.run(f"DELETE FROM {self.table} WHERE name = %s", name)
 
     def progress(self, name: str, token: str) -> Progress | None:
-        """What of this decision took effect, locked; None if it is no longer the last."""
+        """The locked progress of this decision; None if it is no longer the last."""
         sql = f"SELECT token, applied, aside FROM {self.table} WHERE name = %s FOR UPDATE"
         found = self.session.run(sql, name)
         return Progress(*found[0][1:]) if found and found[0][0] == token else None
 
     def advance(self, name: str, done: Progress) -> None:
-        """Write what of the decision took effect, in the transaction that wrote its rows."""
+        """Write the progress of the decision, in the transaction that wrote its rows."""
         sql = f"UPDATE {self.table} SET applied = %s, aside = %s WHERE name = %s"
         self.session.run(sql, *done, name)

@@ -1,9 +1,9 @@
 """Checks that all splits see one state of the server: each begins a snapshot and compares states.
 
 MySQL logs a transaction before readers see it; with semi-synchronous replication the delay lasts
-until a replica acknowledges it. So a state is certain only under two conditions: end of the log and
-executed GTIDs are equal before and after the begin of the snapshot, and no committing session owns
-a GTID. MariaDB reports the place in the log that matches a snapshot.
+until a replica acknowledges it. So a state is certain only under two conditions. End of the log and
+executed GTIDs must be equal before and after the begin of the snapshot, and no committing session
+may own a GTID. MariaDB reports the place in the log that matches a snapshot.
 
 The check misses changes of sessions with ``sql_log_bin=0``.
 """
@@ -189,7 +189,7 @@ def _require_known(state: SnapshotState) -> None:
             "Option consistency=snapshot can't be satisfied",
             why=f"{state.doubt}: the server can't show whether two splits see the same state",
             todo="use a server with a binary log and gtid_mode=ON (MariaDB replica: with"
-            " log_slave_updates), and grant REPLICATION CLIENT (MariaDB: BINLOG MONITOR); or omit"
+            " log_slave_updates), and grant REPLICATION CLIENT (MariaDB: BINLOG MONITOR). Or omit"
             " the option and set numPartitions=1, which reads one state",
         )
 

@@ -1,4 +1,4 @@
-"""Where the server is: the URL, as users of MySQL and of JDBC write it."""
+"""The address of the server: parses URLs in the form of MySQL and of JDBC."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _FORM = re.compile(
     r"(/(?:[\w$.-]|%[0-9a-fA-F]{2})*)?"
 )
 _PARAMETER = re.compile(r"([A-Za-z][\w.]*)=[^@]*")
-"""What is read as one without doubt: with an @ it may be the rest of a password."""
+"""A certain parameter of a URL: with an @ it may be the rest of a password."""
 _LOCAL = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
 
 
 @dataclass(frozen=True)
 class Address:
-    """A server, and who comes.
+    """A server and a user.
 
     Attributes:
-        database: the one that the URL names; empty if it names none.
+        database: the database that the URL names; empty if it names none.
     """
 
     host: str
@@ -36,27 +36,27 @@ class Address:
 
     @property
     def local(self) -> bool:
-        """Whether no network lies between."""
+        """Whether the server is on this host."""
         return _LOCAL.fullmatch(self.host) is not None
 
 
 def url(text: str) -> str:
-    """Read option ``url``.
+    """Parse option ``url``.
 
     Raises:
-        ValueError: it is none, or holds what would silently be ignored.
+        ValueError: the text is not a URL, or has parts that would be silently ignored.
     """
     plain, _, parameters = text.partition("?")
     if parameters and _FORM.fullmatch(plain):
         raise ValueError(
-            f"without parameters{_names(parameters)}; options user, password and tls* stand for"
-            " those that matter, the others are Connector/J's own"
+            f"without parameters{_names(parameters)}; options user, password and tls* replace the"
+            " relevant ones, and the others are specific to Connector/J"
         )
     if not _FORM.fullmatch(text):
         raise ValueError(
             "like mysql://user:password@host:3306/database (or mariadb://, or jdbc:mysql://);"
-            " in a password, write # / ? @ as %23 %2F %3F %40; in a database's name, other"
-            " characters than letters, digits and _ $ . - so, too; nothing comes behind it"
+            " in a password, write # / ? @ as %23 %2F %3F %40; in a database's name, write all"
+            " characters except letters, digits and _ $ . - in this way; nothing may follow it"
         )
     require_server(text.removeprefix("jdbc:"))
     return text
@@ -72,7 +72,7 @@ def parse(options: Mapping[str, Any]) -> Address:
     """The address in options ``url`` and ``user``.
 
     Raises:
-        OptionError: the URL and an option both give the user or the password.
+        OptionError: the URL and an option both set the user or the password.
     """
     text = str(options["url"]).removeprefix("jdbc:")
     parts, (user, password) = urlsplit(text), login(text, options)
@@ -96,7 +96,7 @@ def database(options: Mapping[str, Any]) -> str:
     if not found:
         raise OptionError(
             "Neither option url nor option dbtable names a database",
-            why="target and ledger must lie in one",
+            why="target and ledger need a database",
             todo="write mysql://host:3306/database, or dbtable=database.table",
         )
     return found

@@ -1,4 +1,4 @@
-"""Sessions of MySQL and MariaDB, as the connector needs them."""
+"""Sessions with MySQL and MariaDB for the connector."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from pyspark_mysql.server.settings import LOCAL, UTC
 from sparkonce.connections import shared
 
 NO_SUCH_CONNECTION = 1094
-"""The number of the error of a KILL."""
+"""The number of the error of a KILL for an unknown connection."""
 
 
 class MySqlSession:
-    """Sends statements, each over a connection that nobody else of the process uses then.
+    """Sends statements, each over a connection that no other thread of the process uses then.
 
-    Each statement is sent once: whoever calls knows what may be repeated. All methods raise
-    pymysql.MySQLError where a statement fails or the server does not answer.
+    A session sends each statement once: the caller knows which statements may be repeated. All
+    methods raise pymysql.MySQLError if a statement fails or the server does not reply.
 
-    Names without a database are of `database`.
+    `database` is the default database of names.
 
     Raises:
-        OptionError: address, credentials and TLS contradict each other, or a file is not there.
+        OptionError: address, credentials and TLS contradict each other, or a file does not exist.
     """
 
     def __init__(self, options: Mapping[str, Any], database: str) -> None:
@@ -38,21 +38,21 @@ class MySqlSession:
 
     @property
     def pool(self) -> MySqlPool:
-        """The connections that all sessions of equal access share in this process."""
+        """The connections that all sessions with equal access share in this process."""
         return shared(self.access, lambda: MySqlPool(self.access))
 
     @property
     def live(self) -> LiveConnection:
-        """This thread's connection in a block of `connected`; else one that it may have next."""
+        """The connection of this thread in a block of `connected`; else the next idle one."""
         with self.connected() as live:
             return live
 
     @contextmanager
     def connected(self) -> Iterator[LiveConnection]:
-        """Send all statements of the block, by this thread, over one connection.
+        """Send all statements of this thread in the block over one connection.
 
-        If it breaks they fail: on another one, those of a transaction would take effect each by
-        itself, and temporary tables are not there.
+        If the connection breaks, the statements fail. On another connection each statement of a
+        transaction would take effect alone, and temporary tables would be missing.
         """
         held: LiveConnection | None = getattr(self._local, "live", None)
         if held is not None:
@@ -66,18 +66,18 @@ class MySqlSession:
                 self._local.live = None
 
     def run(self, sql: str | bytes, *args: Any) -> Sequence[tuple[Any, ...]]:
-        """Send one statement, and give its rows."""
+        """Send one statement, and return its rows."""
         with self.connected() as live:
             return live.run(sql, *args)
 
     def variables(self, *names: str) -> dict[str, str]:
-        """The settings of the server that it has of these names."""
+        """The global variables of these names that the server has."""
         where = f"variable_name IN ({placeholders(names)})"
         found = self.run(f"SHOW GLOBAL VARIABLES WHERE {where}", *names)
         return {name.lower(): str(value) for name, value in found}
 
     def change(self, sql: bytes) -> int:
-        """Send one statement, and give how many rows it changed."""
+        """Send one statement, and return the number of rows that it changed."""
         with self.connected() as live:
             return int(live.sent(sql).rowcount)
 
@@ -85,7 +85,7 @@ class MySqlSession:
         """Send a LOAD DATA LOCAL and its rows.
 
         Returns:
-            How many rows it inserted; -1 if the server had to warn of any of them.
+            The number of inserted rows; -1 if the server warned about any of them.
         """
         with self.connected() as live:
             with live.connection.upload(data, live.packet):
@@ -97,7 +97,7 @@ class MySqlSession:
         """Within the block the server ends each statement that takes longer than ``timeout``.
 
         Raises:
-            StoreRefused: it ended a statement.
+            StoreRefused: the server ended a statement.
         """
         with self.connected() as live:
             seconds = self.access.timeout
@@ -113,12 +113,12 @@ class MySqlSession:
                 raise too_slow(seconds) from None
 
     def give_up(self, live: LiveConnection) -> bool:
-        """End whatever the server still does for a connection, and close it.
+        """End the running statement of a connection, and close the connection.
 
-        Its number may be that of somebody else on another server to which the address leads.
+        On another server behind the same address, its number may belong to somebody else.
 
         Returns:
-            Whether the server answered.
+            Whether the server replied.
         """
         connection: Any = live.connection
         try:
@@ -133,18 +133,18 @@ class MySqlSession:
 
     @contextmanager
     def local_time(self) -> Iterator[None]:
-        """Within the block the time of day is the server's own, as for others who write to it."""
+        """Within the block the session uses the server's local time, as other writers do."""
         with self.connected() as live, live.setting(LOCAL, f"time_zone = '{UTC}'"):
             yield
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All statements of the block, or none; if COMMIT fails the outcome may be unknown."""
+        """Apply all statements of the block, or none; if COMMIT fails the outcome is unknown."""
         with self.connected() as live:
             live.run("START TRANSACTION")
             try:
                 yield
-            # Whatever is no Exception closes the connection (`MySqlPool.lend`), which rolls back.
+            # A BaseException closes the connection (`MySqlPool.lend`), which rolls back.
             except Exception:
                 live.roll_back()
                 raise

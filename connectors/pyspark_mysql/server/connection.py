@@ -1,4 +1,4 @@
-"""Connections, each with the same settings, and the pool that lends them."""
+"""Connections with equal settings, and the pool that lends them."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from sparkonce.errors import FailureKind, OptionError, StoreRefused
 from sparkonce.options import password
 
 ACCESS_OPTIONS = ("password", "passwordFile", "tlsMode", *FILES)
-"""Options that, with the address, say who comes and what is asked of the server's certificate."""
+"""Options that, with the address, determine the user and the check of the server's certificate."""
 
 SERVER = "@@hostname, @@port, @@server_id"
-"""What tells servers apart that one address leads to."""
+"""The variables that distinguish servers behind one address."""
 
 UPLOAD_PACKET = 256 * 1024
-"""Bytes of a packet of LOAD DATA LOCAL, where the server takes such packets."""
+"""Bytes of a packet of LOAD DATA LOCAL, if the server accepts packets of this size."""
 
 
 class UploadingConnection(Connection):
-    """A connection that answers LOAD DATA LOCAL with bytes of its own, and never opens a file.
+    """A connection that uploads bytes from memory for LOAD DATA LOCAL, and never opens a file.
 
-    A server answers LOAD DATA LOCAL with the name of a file that it wants, and a hostile one can
-    answer so to any statement. The name is never looked at: what is sent is what `upload` was
-    given, once; and without `local_infile`, pymysql refuses every other such answer.
+    A server replies to LOAD DATA LOCAL with the name of a requested file, and a hostile server can
+    send this reply to any statement. The connection ignores the name, and sends the bytes of
+    `upload` once. Without `local_infile`, pymysql rejects every other request for a file.
 
     See "Security Considerations for LOAD DATA LOCAL" in MySQL's manual.
     """
@@ -47,7 +47,7 @@ class UploadingConnection(Connection):
 
     @contextmanager
     def upload(self, data: memoryview, packet: int) -> Iterator[None]:
-        """Within the block the server may have these bytes, once; `packet` is what it takes."""
+        """Within the block the server may request `data` once; `packet` is its packet limit."""
         self._data, self._packet = data, min(UPLOAD_PACKET, packet // 2)
         try:
             yield
@@ -56,7 +56,7 @@ class UploadingConnection(Connection):
 
     def _read_packet(self, packet_type: type[MysqlPacket] = MysqlPacket) -> MysqlPacket:
         packet: MysqlPacket = super()._read_packet(packet_type)  # type: ignore[no-untyped-call]
-        # Taken by the first answer, whatever it is: one that asks again gets nothing.
+        # The first reply consumes the data, whatever it is: a second request gets nothing.
         data, self._data = self._data, None
         if data is None or not packet.is_load_local_packet():
             return packet
@@ -69,13 +69,13 @@ class UploadingConnection(Connection):
 
 @dataclass(eq=False)
 class LiveConnection:
-    """An open connection, and what its server is.
+    """An open connection, and the properties of its server.
 
     Attributes:
-        packet: bytes that a statement may have.
-        loads: whether LOAD DATA LOCAL is allowed.
-        used: when it last had an answer.
-        server: which one it leads to, behind whatever balances connections.
+        packet: maximum bytes of a statement.
+        loads: whether the server allows LOAD DATA LOCAL.
+        used: the time of the last reply.
+        server: identifies the server, also behind a load balancer.
     """
 
     connection: UploadingConnection
@@ -86,7 +86,7 @@ class LiveConnection:
     server: tuple[Any, ...] = ()
 
     def run(self, sql: str | bytes, *args: Any) -> Sequence[tuple[Any, ...]]:
-        """Send one statement, and give its rows."""
+        """Send one statement, and return its rows."""
         rows: Sequence[tuple[Any, ...]] = self.sent(sql, *args).fetchall()
         return rows
 
@@ -98,7 +98,7 @@ class LiveConnection:
         return cursor
 
     def prepared(self, sql: str) -> list[FieldDescriptorPacket]:
-        """The columns that a statement would give; it does not run.
+        """The columns that a statement would return; it does not run.
 
         See https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_prepare.html.
         """
@@ -117,7 +117,7 @@ class LiveConnection:
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        """Close the connection where what is asked for in the block leaves it in doubt."""
+        """Close the connection if an error in the block leaves its state in doubt."""
         try:
             yield
         except pymysql.MySQLError as error:
@@ -125,13 +125,13 @@ class LiveConnection:
                 self.drop()
             raise
         except BaseException:
-            self.drop()  # in mid-answer, perhaps
+            self.drop()  # perhaps in the middle of a reply
             raise
         self.used = time.monotonic()
 
     @contextmanager
     def or_dropped(self) -> Iterator[None]:
-        """Close the connection where the block fails: lent again, it would go on in that state."""
+        """Close the connection if the block fails: its next user would inherit its state."""
         try:
             yield
         except pymysql.MySQLError:
@@ -139,14 +139,14 @@ class LiveConnection:
             raise
 
     def roll_back(self) -> None:
-        """End the transaction, whatever it takes."""
+        """Roll the transaction back, or close the connection."""
         if self.connection.open:
             with suppress(pymysql.MySQLError), self.or_dropped():
                 self.run("ROLLBACK")
 
     @contextmanager
     def setting(self, setting: str, usual: str) -> Iterator[None]:
-        """Within the block a variable of the session differs from what all sessions have."""
+        """Within the block a variable of the session has another value than in all sessions."""
         self.run(f"SET SESSION {setting}")
         try:
             yield
@@ -156,7 +156,7 @@ class LiveConnection:
                     self.run(f"SET SESSION {usual}")
 
     def answers(self) -> bool:
-        """Whether it still leads to a server."""
+        """Whether a server still replies."""
         with suppress(pymysql.MySQLError), self.or_dropped():
             self.connection.ping(reconnect=False)
             return True
@@ -177,19 +177,19 @@ class MySqlPool:
 
     @contextmanager
     def lend(self) -> Iterator[LiveConnection]:
-        """A connection, for the time of the block.
+        """Lend a connection during the block.
 
         Raises:
-            pymysql.MySQLError: the server can't be reached.
+            pymysql.MySQLError: the server is unreachable.
         """
-        used(self)  # also if nobody answers: the key, which holds secrets, must go
+        used(self)  # also if no server replies: the key, which holds secrets, must expire
         live = self._answering() or self._access.open()
         try:
             yield live
         except Exception:
             raise
         except BaseException:
-            live.drop()  # interrupted in mid-transaction, perhaps
+            live.drop()  # perhaps interrupted within a transaction
             raise
         finally:
             self._take_back(live)
@@ -201,7 +201,7 @@ class MySqlPool:
 
     def _answering(self) -> LiveConnection | None:
         while live := self._next():
-            # It may have been closed unseen; a server does so after twice the time-out.
+            # The server may have closed it; servers do so after twice the time-out.
             if time.monotonic() - live.used < self._access.timeout / 2 or live.answers():
                 return live
         return None
@@ -209,16 +209,16 @@ class MySqlPool:
     def _next(self) -> LiveConnection | None:
         try:
             return self._idle.pop()
-        except IndexError:  # asked for first, another thread might have come in between
+        except IndexError:  # a check before pop would race with another thread
             return None
 
     def _take_back(self, live: LiveConnection) -> None:
         used(self)
         if not live.connection.open:
-            self.close_idle()  # what broke one may have broken all
+            self.close_idle()  # the failure may have broken all connections
             return
         self._idle.append(live)
-        # Of a burst of users, what nobody has needed since; the first has waited longest.
+        # After a burst of users, close the unused connections; the first is idle longest.
         with suppress(IndexError):  # another thread took it
             while time.monotonic() - self._idle[0].used > IDLE:
                 self._idle.pop(0).drop()
@@ -226,11 +226,11 @@ class MySqlPool:
 
 @dataclass(frozen=True)
 class Access:
-    """What determines a connection: those of equal ones can stand for each other.
+    """All that determines a connection: connections with equal access are interchangeable.
 
     Attributes:
         options: the values of `ACCESS_OPTIONS`.
-        context: made of them.
+        context: the TLS context for these options.
     """
 
     address: Address = field(repr=False)
@@ -241,17 +241,17 @@ class Access:
 
     @classmethod
     def of(cls, options: Mapping[str, Any], database: str) -> Access:
-        """What options say of it.
+        """The access that options describe.
 
         Raises:
-            OptionError: they contradict each other, or a file is not there.
+            OptionError: options contradict each other, or a file does not exist.
         """
         at = address.parse(options)
         values = tuple(options[name] for name in ACCESS_OPTIONS)
         return cls(at, database, float(options["timeout"]), values, tls_context(options, at))
 
     def open(self) -> LiveConnection:
-        """A new connection. Raises pymysql.MySQLError, StoreRefused or StoreUnsafe."""
+        """Open a connection. Raises pymysql.MySQLError, StoreRefused or StoreUnsafe."""
         where, options = self.address, dict(zip(ACCESS_OPTIONS, self.options, strict=True))
         try:
             connection = UploadingConnection(
@@ -261,8 +261,8 @@ class Access:
                 password=where.password or password(options) or "",
                 database=self.database,
                 charset="utf8mb4",
-                autocommit=None,  # among the settings: what the handshake says may not be so
-                # By local_infile=True pymysql would send any file that a server asks for.
+                autocommit=None,  # one of the settings: the value in the handshake may be wrong
+                # With local_infile=True pymysql would send any file that a server requests.
                 client_flag=CLIENT.LOCAL_FILES,
                 ssl=self.context,
                 ssl_disabled=self.context is None,
@@ -270,10 +270,10 @@ class Access:
                 read_timeout=self.timeout,
                 write_timeout=self.timeout,
             )
-        except RuntimeError as error:  # pymysql asks for a package so
+        except RuntimeError as error:  # pymysql reports a missing package
             raise StoreRefused(
-                f"MySQL can't be logged in to: {error}",
-                why="caching_sha2_password sends a password encrypted by RSA where there is no TLS",
+                f"The login to MySQL failed: {error}",
+                why="without TLS, caching_sha2_password encrypts the password by RSA",
                 todo="set option tlsMode=verify, or pip install 'sparkonce[mysql]'",
             ) from None
         live = LiveConnection(connection)
@@ -286,12 +286,12 @@ class Access:
 
 
 def tls_context(options: Mapping[str, Any], address: Address) -> ssl.SSLContext | None:
-    """What the client asks of the server's certificate; None for a connection without TLS.
+    """The TLS context of a connection; None for a connection without TLS.
 
-    TLS is on and verified by default, unless no network lies between.
+    By default TLS is on and verified, unless the server is on this host.
 
     Raises:
-        OptionError: options contradict each other, or a file is not there.
+        OptionError: options contradict each other, or a file does not exist.
     """
     given = connections.tls_files(options)
     mode = options["tlsMode"] or ("off" if address.local and not given else "verify")
@@ -299,8 +299,8 @@ def tls_context(options: Mapping[str, Any], address: Address) -> ssl.SSLContext 
         if given:
             raise OptionError(
                 f"Options tlsMode=off and {next(iter(given))} contradict each other",
-                why="without TLS no certificate is looked at",
-                todo="leave one of them out",
+                why="without TLS the client checks no certificate",
+                todo="omit one of them",
             )
         return None
     connections.require_files(given)
@@ -308,7 +308,7 @@ def tls_context(options: Mapping[str, Any], address: Address) -> ssl.SSLContext 
 
 
 def _greet(live: LiveConnection, database: str, timeout: float) -> None:
-    """Learn what the server is, and set what must not depend on it."""
+    """Query the properties of the server, and apply the settings of a session."""
     asked = "SELECT VERSION(), @@version_comment, @@max_allowed_packet, @@local_infile, DATABASE()"
     version, comment, packet, loads, home, *server = live.run(f"{asked}, {SERVER}")[0]
     live.server = tuple(server)
@@ -319,8 +319,8 @@ def _greet(live: LiveConnection, database: str, timeout: float) -> None:
     live.run(settings.statement(wanted))
     (found,) = live.run("SELECT " + ", ".join(f"@@SESSION.{name}" for name in wanted))
     settings.require(wanted, found)
-    # What the server's `init_connect` may have led to: a transaction, another database.
-    connection: Any = live.connection  # the stubs don't have what it knows of the server
+    # The server's `init_connect` may have begun a transaction, or changed the database.
+    connection: Any = live.connection  # the stubs lack the status of the server
     if connection.server_status & SERVER_STATUS.SERVER_STATUS_IN_TRANS:
         live.run("ROLLBACK")
     if database and (home or "").lower() != database.lower():

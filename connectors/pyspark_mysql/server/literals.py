@@ -1,8 +1,8 @@
 """SQL literals of whole Arrow columns.
 
-A literal means the same whatever the session's ``sql_mode`` says: within quotes stand neither
-backslashes nor quotes other than doubled ones, and a text that has a backslash is hexadecimal. So
-no value can ever be SQL, with or without ``NO_BACKSLASH_ESCAPES``.
+A literal has the same meaning under every ``sql_mode``: quoted texts contain no backslashes, and
+only doubled quotes; a text with a backslash is hexadecimal. So no value can ever be SQL, with or
+without ``NO_BACKSLASH_ESCAPES``.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from sparkonce.values.text import to_json, to_text
 
 Array = Any
 HEX_TEXT = b"_utf8mb4 X'"
-"""What a text that has a backslash begins with."""
+"""The begin of the literal of a text that has a backslash."""
 
 _ROUNDED_TWICE = pa.array([3.4028234663852886e38, 7.038531e-26], pa.float32())
 
 LITERAL = re.compile(rb"NULL|_utf8mb4 X'[0-9a-f]*'|X'[0-9a-f]*'|'(?:[^']|'')*'|[^,'()]+")
-"""One literal, where one begins; it has no comma or parenthesis outside quotes."""
+"""A literal at its begin; outside quotes it has no comma or parenthesis."""
 
 NAME = re.compile(r"[\x01-\uffff]{0,63}[\x01-\x1f\x21-\uffff]")
 NAME_RULE = "a name of 1 to 64 characters, none above U+FFFF (as emojis are), no space at its end"
-"""See "Schema Object Names" in MySQL's manual; the server makes question marks of some others."""
+"""See "Schema Object Names" in MySQL's manual; the server turns some others into question marks."""
 
 
 def identifier(*names: str) -> str:
-    """A name, qualified by the ones before it, that any characters may be in."""
+    """The quoted form of a name, qualified by the names before it; any character may occur."""
     return ".".join("`" + name.replace("`", "``") + "`" for name in names)
 
 
 def placeholders(values: Sized) -> str:
-    """What stands for so many values in a statement, which the client puts there."""
+    """A placeholder for each value of a statement; the client inserts the values."""
     return ", ".join(["%s"] * len(values))
 
 
 def value(literal: str) -> str | bytes | None:
-    """The text, or the bytes, that a literal stands for."""
+    """The text, or the bytes, that a literal represents."""
     if literal == "NULL":
         return None
     if literal.startswith("X'"):
@@ -55,7 +55,7 @@ def value(literal: str) -> str | bytes | None:
 
 
 def literal(value: Any, kind: pa.DataType) -> str:
-    """One value as a literal. Raises as `literals`."""
+    """One value as a literal. Raises the errors of `literals`."""
     text: bytes = literals(pa.array([value], kind))[0].as_py()
     return text.decode()
 
@@ -68,7 +68,7 @@ def string(text: str) -> str:
 def literals(column: Array) -> Array:
     """The literal of each value, as bytes; a null is the word NULL.
 
-    Dates and times are quoted texts: LOAD DATA takes none that say what they are.
+    Dates and times are quoted texts: LOAD DATA accepts no typed literals.
 
     Raises:
         ValueError: a value has no literal: NaN, an infinity, a string that is not UTF-8, or a
@@ -81,7 +81,7 @@ def literals(column: Array) -> Array:
 def _text(column: Array) -> Array:
     data = column.cast(pa.binary())
     try:
-        # Arrow looks at the bytes of a text only in this cast, and Spark's may be any.
+        # Only this cast makes Arrow validate the bytes of a text, and Spark allows any bytes.
         data.cast(pa.string())
     except pa.ArrowInvalid:
         raise ValueError("a string is not valid UTF-8") from None
@@ -97,12 +97,12 @@ def _float(column: Array) -> Array:
     """Floats always have an exponent: without one, MySQL would read a decimal."""
     if pc.all(pc.is_finite(column)).as_py() is False:
         wrong = column.filter(pc.invert(pc.is_finite(column)))[0]
-        raise ValueError(f"{wrong} has no place in a column of MySQL")
+        raise ValueError(f"{wrong} is not a value that MySQL can store")
     text = to_text(column)
     if types.is_float32(column.type):
-        # Of two floats the text of the double: MySQL reads a double, and rounds that to a float.
-        # The shortest text of the largest float lies above it, and is refused; that of the other
-        # one is rounded twice, to its neighbour. There are no others.
+        # Two floats need the text of the double: MySQL reads a double, and rounds it to a float.
+        # The shortest text of the largest float is above it, and is rejected. That of the other
+        # float is rounded twice, to its neighbour. No other float has this problem.
         odd = pc.is_in(pc.abs(column), value_set=_ROUNDED_TWICE)
         if pc.any(odd).as_py():
             text = pc.if_else(odd, to_text(column.cast(pa.float64())), text)
@@ -126,10 +126,10 @@ _WRITERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[Array], Array]], 
         lambda kind: types.is_binary(kind) or types.is_large_binary(kind),
         lambda data: _wrapped(text.to_hex(data.cast(pa.binary())), b"X'", b"'"),
     ),
-    # An instant in UTC, which is the zone of every session; or the wall clock as it is.
+    # An instant in UTC, which is the zone of every session; or the wall clock unchanged.
     (types.is_timestamp, lambda times: _quoted(to_text(times.view(pa.timestamp("us"))))),
     (lambda kind: types.is_date32(kind) or types.is_time(kind), lambda t: _quoted(to_text(t))),
     (types.is_nested, lambda values: _text(to_json(values))),
     (lambda _: True, to_text),
 )
-"""How values of a type are written; numbers and durations are their text."""
+"""The writers of literals by type; the literal of a number or a duration is its text."""

@@ -169,7 +169,7 @@ def _rounding(family: str, arguments: str, column: TableColumn) -> str | None:
     if family in ("float", "double") and "(" in column.sql_type:
         return "the column would round values"
     if family == "decimal" and int(arguments.partition(",")[2]) > column.scale:
-        return f"the column would round values to {column.scale} decimals"
+        return f"the column would round to {column.scale} decimals"
     return None
 
 

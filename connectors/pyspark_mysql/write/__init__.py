@@ -1,1 +1,1 @@
-"""What a row becomes in MySQL: its plan, the statements of each write mode, and how rows go."""
+"""Writes rows to MySQL: plans, the statements of each write mode, and their delivery."""

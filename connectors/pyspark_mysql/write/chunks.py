@@ -1,10 +1,14 @@
-"""Chunks: the text of a VALUES list, ready to send, compressed.
+"""Chunks: the compressed text of a VALUES list, ready to send.
 
-A chunk is the size of what it holds (8 bytes), and zstd of two numbers (how many rows, and how many
-bytes of JSON; 4 bytes each), of the length of each row (4 bytes, all little-endian), of JSON with
-the bad rows and with the names of the columns that hold a null, and of the rows' texts one after
-the other, ``(1,'a'),(2,NULL),``. By the lengths a chunk can be cut between any two rows: to fit
-into a packet, or to find the row that a server refuses.
+A chunk is the size of its content (8 bytes), and the content compressed by zstd. The content is:
+
+- the number of rows, and the number of bytes of JSON (4 bytes each),
+- the length of each row (4 bytes; all numbers are little-endian),
+- JSON with the bad rows, and with the names of the columns that contain a null,
+- the texts of the rows, ``(1,'a'),(2,NULL),``.
+
+The lengths allow to cut a chunk between any two rows: to fit it into a packet, or to find the row
+that a server rejects.
 """
 
 from __future__ import annotations
@@ -34,13 +38,13 @@ Array = Any
 HEAD = struct.Struct("<II")
 SIZE = struct.Struct("<Q")
 CODEC = pa.Codec("zstd", 1)
-"""Half the time of zlib, and a chunk of such texts is a third smaller."""
+"""Takes half the time of zlib, and makes a chunk of texts a third smaller."""
 
 OPENING, COMMA, CLOSING, NOTHING = map(pa.scalar, (b"(", b",", b"),", b""))
 WRITTEN, DELETED = pa.scalar(b"0"), pa.scalar(b"1")
-"""What follows the columns of a row where rows of one key are compared."""
+"""The value after the columns of a row, if the rows of a key are compared."""
 
-NOWHERE = "a key that is NULL equals nothing, and a sequence that is NULL comes nowhere"
+NOWHERE = "a key that is NULL equals nothing, and a sequence that is NULL has no order"
 
 
 class ChunkEncoder:
@@ -51,14 +55,14 @@ class ChunkEncoder:
         self.folded, self.op, self.aside = detail.folded, detail.op, detail.aside
         self.never_null = [*self.key, *filter(None, [detail.order])]
         self.checks = _checks(detail)
-        # Only bad rows are written by it.
+        # Needed only for bad rows.
         self.schema = spark_types.parse(detail.schema) if self.aside else pa.schema([])
 
     def __call__(self, rows: pa.RecordBatch) -> bytes:
         """The chunk of these rows.
 
         Raises:
-            BadRow: a key is null, or an operation unknown.
+            BadRow: a key is null, or an operation is unknown.
             ValueError: a value has no literal.
         """
         return self.split(rows)[0] if self.aside else self._packed(rows, self._texts(rows), [])
@@ -92,7 +96,7 @@ class ChunkEncoder:
         return pc.binary_join_element_wise(OPENING, *pieces[1:], CLOSING, NOTHING)
 
     def _literals(self, column: Array, name: str, doing: RowOperations) -> Array:
-        # An increment of null adds nothing, and a row that is new begins at 0.
+        # An increment of null adds nothing, and a new row begins at 0.
         if name in self.zero_for_null:
             column = pc.fill_null(column, pa.scalar(0, pa.int8()).cast(column.type))
         try:
@@ -108,7 +112,7 @@ class ChunkEncoder:
 
 
 def _checks(detail: TableRows) -> Mapping[str, Sequence[Coercion]]:
-    """What is refused, by column. Of nulls those of change streams count in the end only."""
+    """The coercions to reject, by column. In change streams only the final nulls count."""
     found = {}
     for name, column in (detail.checked or {}).items():
         null = None if detail.folded else of_null(column)
@@ -122,10 +126,10 @@ class EncodedRows:
 
     Attributes:
         chunk: the text of all rows of the chunk.
-        offsets: where each row begins in it, and where the last one ends.
-        first: of these rows.
-        last: of these rows, exclusive.
-        nulls: columns that hold one somewhere in the chunk.
+        offsets: where each row begins in the text, and where the last one ends.
+        first: the index of the first row.
+        last: the index after the last row.
+        nulls: columns that have a null somewhere in the chunk.
     """
 
     chunk: memoryview
@@ -139,12 +143,12 @@ class EncodedRows:
 
     @property
     def lines(self) -> memoryview:
-        """Each row with a comma behind it."""
+        """The rows, with a comma after each."""
         return self.chunk[self.offsets[self.first] : self.offsets[self.last]]
 
     @property
     def text(self) -> memoryview:
-        """What stands behind VALUES."""
+        """The SQL that follows VALUES."""
         return self.lines[:-1]
 
     def __getitem__(self, which: slice) -> EncodedRows:
@@ -153,7 +157,7 @@ class EncodedRows:
         return self._cut(self.first + first, self.first + last)
 
     def within(self, most: int) -> Iterator[EncodedRows]:
-        """The same rows, as lists of at most so many bytes, or of one row that is larger."""
+        """The rows in lists of at most `most` bytes, or of a single larger row."""
         first = self.first
         while first < self.last:
             end = self.offsets[first] + most
@@ -178,12 +182,12 @@ class EncodedRows:
 
 
 class DecodedChunk(NamedTuple):
-    """A chunk, read.
+    """A decoded chunk.
 
     Attributes:
-        rows: to apply.
-        bad: rows that have no text.
-        partition: whose rows they are; None if that is not known.
+        rows: the rows to apply.
+        bad: bad rows, which have no text.
+        partition: the partition of the rows; None if unknown.
     """
 
     rows: EncodedRows
@@ -192,7 +196,7 @@ class DecodedChunk(NamedTuple):
 
 
 def decode(payload: bytes) -> DecodedChunk:
-    """Read a chunk."""
+    """Decode a chunk."""
     (size,) = SIZE.unpack_from(payload)
     raw = memoryview(CODEC.decompress(memoryview(payload)[SIZE.size :], size))
     count, size = HEAD.unpack_from(raw)

@@ -1,4 +1,4 @@
-"""A decided epoch on its way into the target, inside transactions of the store's."""
+"""Delivers a decided epoch to the target, inside transactions of the store."""
 
 from __future__ import annotations
 
@@ -32,14 +32,13 @@ from sparkonce.protocol import Applied, Manifest, Part
 from sparkonce.values.letters import Letter
 
 FEW = 4
-"""So many chunks are not worth a thread, and a connection of its own."""
+"""Up to this number of chunks, a thread with a separate connection is not worthwhile."""
 
 
 class Delivery(EpochDelivery[None]):
     """The rows of one manifest: all in one transaction, or one for each chunk.
 
-    The `letters` take rows that can't be stored, as today's options say; without them one stops the
-    epoch.
+    `letters` takes bad rows, as the current options require; without it a bad row stops the epoch.
     """
 
     ends_in_last_chunk = True
@@ -58,86 +57,86 @@ class Delivery(EpochDelivery[None]):
             self.detail = codec.load(TableRows, manifest.detail)
         self.records = LedgerRecords(session, own.ledger)
         self.log = StagingLog(session, own.log, own.ledger)
-        # What an epoch writes to besides the target.
+        # The tables that an epoch writes besides the target.
         self._others: list[Names] = [*own.names, *([letters.name] if letters else [])]
         self._before = [0, *accumulate(part.rows[seq] for part, seq in self.chunks)]
         self._writer: RowWriter | None = None
         self._looked: list[str] = []
 
-    # -- all of it, inside a transaction of the caller's
+    # -- the whole epoch, inside a transaction of the caller
 
     def whole(self) -> Applied:
         """Apply all chunks.
 
         Raises:
-            BadRow: a row is refused.
-            StagedDataMissing: a chunk is gone.
+            BadRow: the server rejects a row.
+            StagedDataMissing: a chunk is missing.
         """
-        # Before any look at the tables: what is learned of them stays true until COMMIT.
+        # Before any check of the tables, so that its result stays true until COMMIT.
         self.hold()
         writer = self._new_writer()
         if self.detail.overwrites:
             self._empty()
         try:
-            # Closed also where a row is refused: the thread that reads ahead ends here.
+            # Closed also after a rejected row: it ends the thread that reads ahead.
             with closing(self._chunks()) as found:
                 self.counter.stored |= writer.apply(found)
             self.end()
         except (RefusedRow, TooManyBadRows) as error:
-            what = f"{error.what}; nothing of epoch {self.manifest.epoch} took effect"
+            what = f"{error.what}; no row of epoch {self.manifest.epoch} took effect"
             raise BadRow(what, error.why, error.todo) from None
         return self.counter.applied
 
     def _empty(self) -> None:
-        # TRUNCATE would commit: readers would see the table empty, and a bad row leave it so.
+        # TRUNCATE would commit: readers would see an empty table, and a bad row would leave it so.
         try:
             self.session.run(f"DELETE FROM {identifier(*self.detail.table)}")
         except pymysql.MySQLError as error:
             if failure_of(error).kind is not FailureKind.ROW:
                 raise
             raise StoreRefused(
-                f"Table {self.detail.table_name} can't be emptied, and nothing of the epoch took"
+                f"Table {self.detail.table_name} can't be emptied, and no row of the epoch took"
                 f" effect: {message(error)}",
-                why="a stored row can't be deleted: rows of this table or of another one point to"
-                " it by a foreign key, or a trigger refuses it",
-                todo="drop that foreign key, or declare it ON DELETE CASCADE or SET NULL; else"
-                " write with option key in mode append, which deletes no row",
+                why="the server can't delete a stored row: a foreign key of this table or another"
+                " one refers to it, or a trigger rejects the delete",
+                todo="drop that foreign key, or declare it ON DELETE CASCADE or SET NULL; or write"
+                " with option key in mode append, which deletes no row",
             ) from None
 
     def _chunks(self) -> Generator[chunks.DecodedChunk, None, None]:
-        """The chunks of an epoch; while the server applies one, a thread reads the next."""
+        """The chunks of an epoch; a thread reads the next while the server applies one."""
         steps = [partial(self._chunk, *at, missing) for at in self.chunks]
         if len(steps) <= FEW:
             yield from (step() for step in steps)
         else:
-            # The thread reads over a connection of its own, so outside of this transaction.
+            # The thread reads over a separate connection, so outside this transaction.
             yield from in_order(steps, 1, "sparkonce-ahead")
 
     # -- a transaction for each chunk
 
     def require_target(self) -> None:
-        """Refuse a target that is none for these rows any more, before they are decided.
+        """Reject a target that no longer fits the rows, before the decision.
 
         Raises:
-            StoreRefused: it was altered since they were staged.
-            StoreUnsafe: so was the engine of a table that is written.
+            StoreRefused: someone altered the target after the rows were staged.
+            StoreUnsafe: someone changed the engine of a table that the epoch writes.
         """
         self.hold()
         self._fit_target()
 
     def resume(self) -> int:
-        """See `EpochDelivery.resume`. Another driver may apply this epoch, so each chunk looks."""
+        """See `EpochDelivery.resume`. Each chunk checks progress: another driver may apply it."""
         return 0
 
     def apply_chunk(self, ordinal: int) -> None:
-        """See `EpochDelivery.apply_chunk`. The progress is written in the chunk's transaction."""
+        """See `EpochDelivery.apply_chunk`. The chunk's transaction also writes progress."""
         sink, epoch = self.manifest.sink, self.manifest.epoch
         with translated(f"applying epoch {epoch}"), self.session.transaction():
             done = self.records.progress(sink, self.manifest.token)  # locked until COMMIT
             if done is None:
                 raise DecisionOver
             if done.chunks < ordinal:
-                # Unreachable, as that is tried again: the next try begins where the server is now.
+                # StoreUnreachable is retried: the next try begins at the server's progress.
                 raise StoreUnreachable(f"The server lost progress of epoch {epoch} (failover)")
             self.counter.resume(self._before[done.chunks], done.aside)
             self.had = max(self.had, done.chunks)
@@ -155,7 +154,7 @@ class Delivery(EpochDelivery[None]):
         except RefusedRow as error:
             raise self.stopped_by(error.what, error.why, error.todo) from None
         if ordinal == len(self.chunks) - 1:
-            self.end()  # here, since a COMMIT may get no answer
+            self.end()  # here, because COMMIT may get no reply
         self.log.drop_chunk(self.manifest.sink, part.attempt, seq)
 
     def _chunk(self, part: Part, seq: int, error: ChunkError) -> chunks.DecodedChunk:
@@ -172,12 +171,12 @@ class Delivery(EpochDelivery[None]):
     # -- the target
 
     def hold(self) -> None:
-        """Open all tables that are written; in a transaction they stay as they are."""
+        """Open all tables that the epoch writes; the transaction then blocks ALTER."""
         hold(self.session, self.own, self.letters, self.detail)
 
     def _held_writer(self) -> RowWriter:
-        """What writes rows to the target, which is looked at again only where it was altered."""
-        # Nothing holds the tables between two chunks: one may have been altered since.
+        """The writer for the target, which is checked again only if its definition changed."""
+        # Nothing locks the tables between two chunks: somebody may have altered one.
         held = definitions(self.session, [self.detail.table, *self._others])
         if self._writer is None or not held or held != self._looked:
             self._writer, self._looked = self._new_writer(), held
@@ -194,7 +193,7 @@ class Delivery(EpochDelivery[None]):
 def hold(
     session: MySqlSession, own: OwnTables, letters: DeadLetters | None, detail: TableRows
 ) -> None:
-    """Open all tables that a commit writes to; in a transaction they stay as they are."""
+    """Open all tables that a commit writes; the transaction then blocks ALTER."""
     session.run(metadata_lock(detail, own.quoted))
     if letters is not None:
         letters.hold()

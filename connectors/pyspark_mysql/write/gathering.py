@@ -1,7 +1,7 @@
-"""The rows of an epoch in a temporary table, and statements by which the target follows it.
+"""Gathers the rows of an epoch in a temporary table, and applies them to the target from there.
 
-The table's columns have the types and collations of the target's: so keys are cut and filled up in
-it as they are there, and are equal in it exactly when they are equal there.
+The table's columns have the types and collations of the target's columns. So the server cuts, pads
+and compares keys in it exactly as in the target.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from pyspark_mysql.write.statements import NEW, Frame, frame
 
 FLAG, ROW = map(identifier, OWN_COLUMNS)
 WON, CAME, GONE = "sparkonce_won", "came", "gone"
-"""A winner: its number among the rows, and whether its key is deleted, at least on the way."""
+"""A winner: its number among the rows, and whether any row of its key deletes."""
 NUMBER = f"{ROW} BIGINT AUTO_INCREMENT PRIMARY KEY"
 FEWEST, MOST = 500, 50_000
 
 UNCHECKED = "SET STATEMENT check_constraint_checks = 0 FOR "
-"""Since 11.4, MariaDB copies constraints of columns, which bind what comes out at the end alone."""
+"""Since 11.4, MariaDB copies constraints of columns, but they apply only to the final rows."""
 
 NO_INDEX = (1070, 1071, 1170, 3152)
-"""Too many columns, too long, or of a type that has no index."""
+"""Errors for a key with too many columns, one that is too long, or of a type without indexes."""
 
 
 def writer_for(
     session: MySqlSession, detail: TableRows, target: Target, put_aside: PutAside | None = None
 ) -> RowWriter:
-    """What writes the rows of a plan to the target as it is.
+    """The writer for the rows of a plan and the current target.
 
-    Rows that can't be stored are `put_aside`; where that is None, one of them stops the epoch.
+    `put_aside` takes bad rows; if it is None, a bad row stops the epoch.
     """
-    # A row could be taken for a stored one by another unique key than its own.
+    # The server could match a row with a stored row by another unique key than its own.
     ambiguous = detail.updates and bool(target.others(detail.key, detail.columns))
     refusals = Refusals(detail, put_aside, ambiguous=ambiguous)
     if not detail.makes_rows:
@@ -55,7 +55,7 @@ def writer_for(
     if detail.folded:
         return WinnerWriter(session, refusals, target)
     has_instants = target.holds_instants(detail.columns)
-    # A default, or a trigger that the user may see, may ask for the time of day.
+    # A default, or a trigger that the user may see, may read the local time.
     if has_instants and (target.computes_time(detail.columns) or triggers(session, detail.table)):
         return CopyWriter(session, refusals, target)
 
@@ -68,12 +68,12 @@ def writer_for(
 
 
 class GatheringWriter(RowWriter):
-    """Gathers the rows of an epoch, numbered as they came; a subclass says what becomes of them.
+    """Gathers the rows of an epoch, numbered in order of arrival; a subclass applies them.
 
     Attributes:
-        numbered: the table that has the numbers: that of the winners, if there are such.
-        source: what stands behind FROM, with the rows as ``sparkonce_new``.
-        number: of a row, in terms of the source.
+        numbered: the table with the numbers: that of the winners, if rows are folded.
+        source: the SQL that follows FROM, with the rows as ``sparkonce_new``.
+        number: the number of a row, in terms of the source.
     """
 
     def __init__(self, session: MySqlSession, refusals: Refusals, target: Target) -> None:
@@ -85,7 +85,7 @@ class GatheringWriter(RowWriter):
         if detail.folded:
             self.numbered = identifier(database, "sparkonce_winners")
             same = f"{NEW}.{ROW} = {WON}.{CAME}"
-            # STRAIGHT_JOIN: winners are read by their numbers, and so take effect in that order.
+            # STRAIGHT_JOIN: the server reads winners by number, so they take effect in that order.
             self.source = f"{self.numbered} AS {WON} STRAIGHT_JOIN {self.source} ON {same}"
             self.number = f"{WON}.{ROW}"
         names = ", ".join([*map(identifier, detail.columns), *([FLAG] if detail.folded else [])])
@@ -104,27 +104,27 @@ class GatheringWriter(RowWriter):
     def end(self) -> bool:
         """See `RowWriter.end`."""
         self._take_effect()
-        # Whether there is a row that was not taken out.
+        # Whether any row has not been taken out.
         return bool(self.session.run(f"SELECT 1 FROM {self.numbered} LIMIT 1"))
 
     @abstractmethod
     def _take_effect(self) -> None:
-        """Let the target follow."""
+        """Apply the gathered rows to the target."""
 
     def _copy(self) -> tuple[str, str]:
-        """The statement that writes gathered rows: what stands before WHERE, and behind it."""
+        """The statement that writes gathered rows: the SQL before WHERE, and the SQL after it."""
         written = self.detail.written_to(self.target.columns)
         names = [identifier(name) for name in written.columns]
         values = ", ".join(f"{NEW}.{name}" for name in names)
         into = f"INSERT INTO {self.quoted} ({', '.join(names)})"
         ambiguous = self.refusals.ambiguous
         update = frame(written, mariadb=self.mariadb, ambiguous=ambiguous).tail.decode()
-        # INSERT ... SELECT takes no alias behind it: its rows have this name in FROM already.
+        # INSERT ... SELECT accepts no alias after it: its rows already have this name in FROM.
         return f"{into} SELECT {values} FROM {self.source}", update.removeprefix(f" AS {NEW}")
 
     def _create(self, *own: str) -> None:
-        """Make the tables anew, that of rows also with `own` definitions."""
-        # The sequence is compared as the query has it, not as stored, unless it is of the key.
+        """Create the tables anew; that of rows also with the definitions `own`."""
+        # The sequence has the type of the query, not of the target, unless it is part of the key.
         order = None if self.detail.order in self.detail.key else self.detail.order
         defined = [f"{FLAG} BOOLEAN"] if self.detail.folded else []
         if order:
@@ -134,7 +134,7 @@ class GatheringWriter(RowWriter):
         self._make(
             self.table,
             ", ".join([NUMBER, *own, *defined]),
-            # Columns of an outer join may be null: a row that deletes has no other values.
+            # Columns of an outer join are nullable: a row that deletes has no other values.
             f" SELECT {', '.join(copied)} FROM (SELECT 1) AS one"
             f" LEFT JOIN {self.quoted} AS t ON FALSE LIMIT 0",
         )
@@ -142,13 +142,13 @@ class GatheringWriter(RowWriter):
             self._make(self.numbered, f"{NUMBER}, {CAME} BIGINT NOT NULL, {GONE} BOOLEAN NOT NULL")
 
     def _make(self, table: str, definitions: str, select: str = "") -> None:
-        # They live as long as the connection, which may have had those of an earlier epoch. With
-        # TEMPORARY neither statement commits.
+        # They live as long as the connection, which may still have those of an earlier epoch.
+        # With TEMPORARY neither statement commits.
         self.session.run(f"DROP TEMPORARY TABLE IF EXISTS {table}")
         self.session.run(f"CREATE TEMPORARY TABLE {table} ({definitions}) ENGINE=InnoDB{select}")
 
     def _follow(self, statement: str, tail: str = "") -> None:
-        """Let the target follow all rows, some at a time; between the two stands which ones."""
+        """Run the statement for all rows, some at a time; a range of rows precedes the tail."""
         ((last,),) = self.session.run(f"SELECT COALESCE(MAX({ROW}), 0) FROM {self.numbered}")
         timeout = float(self.session.options["timeout"])
 
@@ -161,10 +161,10 @@ class GatheringWriter(RowWriter):
             self.refusals.by_server(self._take_out(row.start), error)
 
     def _delete(self, *, indexed: bool, which: str = "") -> None:
-        """Delete the rows of the target that have the keys of rows.
+        """Delete the rows of the target that have the keys of gathered rows.
 
-        By an index they are looked up one by one, so that no other row of the target is locked;
-        without one it is left to the server to find a better way. `which` is a further condition.
+        With an index the server looks up each row, and locks no other row of the target. Without
+        one the server chooses its own plan. `which` is a further condition.
         """
         names = map(identifier, self.detail.key)
         same = " AND ".join(f"t.{name} = {NEW}.{name}" for name in names)
@@ -172,8 +172,8 @@ class GatheringWriter(RowWriter):
         self._follow(f"DELETE t FROM {self.source} {join} {self.quoted} AS t ON {same}", which)
 
     def _take_out(self, number: int) -> list[str]:
-        """Forget a row; its literals."""
-        # All digits are wanted: a FLOAT would show some of its own alone.
+        """Remove a gathered row, and return its literals."""
+        # Adds 0e0 to get all digits: the server shows only some digits of a FLOAT.
         names = [
             identifier(NEW, name) + (" + 0e0" if self.detail.kinds[name] == "float" else "")
             for name in self.detail.columns
@@ -181,16 +181,16 @@ class GatheringWriter(RowWriter):
         names += [f"{NEW}.{FLAG}"] if self.detail.folded else []
         where = f"{self.number} = {number}"
         (row,) = self.session.run(f"SELECT {', '.join(names)} FROM {self.source} WHERE {where}")
-        # No later statement finds it then: what could not be deleted is not written either.
+        # No later statement finds the row: a row that failed to delete is not written either.
         self.session.run(f"DELETE FROM {self.numbered} WHERE {ROW} = {number}")
         return [_literal(value) for value in row]
 
 
 class CopyWriter(GatheringWriter):
-    """Writes each row, in the order in which they came: for a table that computes the time of day.
+    """Writes each row, in order of arrival, to a table that computes local time.
 
-    An instant is sent in UTC, where no zone or DST changes it; a default or a trigger is to see the
-    server's own time. So rows arrive in UTC, and are copied in the server's time.
+    Instants are sent in UTC, where no zone or DST changes them, but a default or a trigger must see
+    the server's local time. So rows arrive in UTC, and are copied in local time.
     """
 
     def _take_effect(self) -> None:
@@ -200,7 +200,7 @@ class CopyWriter(GatheringWriter):
 class DeleteWriter(GatheringWriter):
     """Deletes the rows that have these keys.
 
-    Where no index of the target finds the rows, the keys get one.
+    If no index of the target finds the rows, the gathered keys get an index.
     """
 
     def begin(self) -> None:
@@ -214,7 +214,7 @@ class DeleteWriter(GatheringWriter):
         except pymysql.MySQLError as error:
             if number(error) not in NO_INDEX:
                 raise
-            # Such a key can't be indexed: the deletes are slower, and no less right.
+            # A key without an index makes deletes slower, but still correct.
             self._create()
 
     def _take_effect(self) -> None:
@@ -222,16 +222,16 @@ class DeleteWriter(GatheringWriter):
 
 
 class WinnerWriter(GatheringWriter):
-    """Writes or deletes each key of an epoch once, as the last one of its rows says.
+    """Writes or deletes each key of an epoch once, as its last row requires.
 
-    A key that is deleted on the way is deleted before it is written, so that columns which the
-    query lacks get their defaults. All deletes come before all writes, and both in the order of the
-    rows: what an earlier one lets go of, a unique value or a parent, a later one may have.
+    If any row deletes a key, the writer deletes the key before it writes the last row, so that
+    columns which the query lacks get their defaults. All deletes precede all writes, and both keep
+    the order of rows: a later row may use a unique value or a parent that an earlier one released.
     """
 
     def _take_effect(self) -> None:
         self.session.run(self._choice())
-        if self.detail.op:  # else the right to delete is not asked for
+        if self.detail.op:  # otherwise the user needs no right to delete
             self._delete(indexed=True, which=f" AND {WON}.{GONE}")
         self._refuse_nulls()
         insert, update = self._copy()
@@ -240,16 +240,16 @@ class WinnerWriter(GatheringWriter):
     def _choice(self) -> str:
         """The statement that finds the winners.
 
-        The servers number the rows of a key as fast as they sort them. (MariaDB finds the MAX of a
-        window in quadratic time.) Where deletes come first, a higher number tells that there are
-        some.
+        A server numbers the rows of a key as fast as it sorts them. (MariaDB computes the MAX of a
+        window in quadratic time.) In a second numbering deletes sort first: a winner with a higher
+        number than 1 has deletes.
         """
         key = ", ".join(map(identifier, self.detail.key))
         by = [identifier(self.detail.order)] if self.detail.order else []
         last = ", ".join(f"{column} DESC" for column in (*by, ROW))
         place = f"ROW_NUMBER() OVER (PARTITION BY {key} ORDER BY {last})"
         behind = f"ROW_NUMBER() OVER (PARTITION BY {key} ORDER BY {FLAG} DESC, {last})"
-        # The last ORDER BY gives the winners their numbers, by which they then take effect.
+        # The last ORDER BY determines the numbers of winners, and so the order of their effects.
         return (
             f"INSERT INTO {self.numbered} ({CAME}, {GONE}) SELECT {ROW}, {FLAG} OR behind > 1 FROM"
             f" (SELECT {ROW}, {FLAG}, {by[0] if by else '0'} AS sequence, {place} AS place,"
@@ -258,7 +258,7 @@ class WinnerWriter(GatheringWriter):
         )
 
     def _refuse_nulls(self) -> None:
-        """Refuse what is null in the end where the server would put something in its place."""
+        """Refuse winners with a null that the server would replace by a value."""
         for column in named(self.target.columns, self.detail.columns).values():
             if coercion := of_null(column):
                 null = f"NOT {NEW}.{FLAG} AND {identifier(NEW, column.name)} IS NULL"
@@ -270,10 +270,9 @@ class WinnerWriter(GatheringWriter):
 
 
 def _paced(last: int, timeout: float) -> Iterator[range]:
-    """The numbers from 1 to the last one, some at a time.
+    """The numbers from 1 to the last one, in ranges.
 
-    There are fewer where it takes long until the next ones are asked for, so that a statement ends
-    long before the time-out.
+    Slow statements make the next ranges smaller, so that a statement ends long before the time-out.
     """
     first, most = 1, FEWEST
     while first <= last:
@@ -289,11 +288,11 @@ def _paced(last: int, timeout: float) -> Iterator[range]:
 
 
 def _literal(value: Any) -> str:
-    """The literal of what the client gives for a value."""
+    """The literal of a value that the client returns."""
     if value is None:
         return "NULL"
     if isinstance(value, bytes):
         return f"X'{value.hex()}'"
     if isinstance(value, Decimal):
-        return f"{value:f}"  # with an exponent it would be a double
+        return f"{value:f}"  # with an exponent SQL would read a double
     return str(value) if isinstance(value, int | float) else string(str(value))

@@ -1,7 +1,7 @@
-"""Rows sent to a table as they are: by INSERT, or by LOAD DATA LOCAL, which MySQL takes in faster.
+"""Sends rows directly to a table: by INSERT, or by LOAD DATA LOCAL, which is faster in MySQL.
 
-With LOCAL the server has no errors for rows, but warnings: it makes 127 of 300 in a TINYINT, and
-leaves a duplicate out. So rows that were not loaded without any are taken back and inserted.
+With LOCAL the server reports bad rows only as warnings: it stores 300 in a TINYINT as 127, and
+ignores a duplicate. So rows that did not load without warnings are rolled back and inserted.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from sparkonce.change import Append
 from sparkonce.errors import FailureKind
 
 ROOM = 1024
-"""Bytes of a packet that are left for its header."""
+"""Bytes of a packet that are reserved for its header."""
 
 STATEMENT = 64 * 1024
-"""Bytes of rows in a statement. MySQL takes those that fit into its caches a third faster than
-those of a megabyte; MariaDB does not mind."""
+"""Bytes of rows in a statement. MySQL executes statements that fit into its caches a third faster
+than statements of a megabyte; in MariaDB the size does not matter."""
 
 HERE = "sparkonce_chunk"
 NO_SUCH_COMMAND = 1047
-"""ProxySQL says so of LOAD DATA LOCAL; a node of Galera that left its cluster says so of all."""
+"""The error of ProxySQL for LOAD DATA LOCAL; a Galera node outside its cluster has it for all."""
 
 ENOUGH = 100
-"""Rows that tell what the others of an epoch may be like."""
+"""The number of rows that suffices as a sample of an epoch."""
 
 
 class RowWriter(ABC):
-    """A way to write rows to a target that stays as it is while this is used.
+    """Writes rows to a target that does not change meanwhile.
 
     Attributes:
-        is_local: whether the time of day is the server's own while rows are sent. Instants are sent
-            in UTC; what is gathered is copied in the server's time.
+        is_local: whether rows are sent with the server's local time. Instants are sent in UTC.
+            Gathered rows are copied in local time.
     """
 
     is_local = False
@@ -52,12 +52,12 @@ class RowWriter(ABC):
         self.session, self.refusals, self.detail = session, refusals, refusals.detail
 
     def apply(self, chunks: Iterable[DecodedChunk]) -> bool:
-        """Apply chunks, inside a transaction of the caller's; whether the server took any row.
+        """Apply chunks inside a transaction of the caller; whether the server stored any row.
 
         Raises:
-            RefusedRow: a row is refused; the caller rolls all of it back.
-            TooManyBadRows: so are more than may go aside.
-            pymysql.MySQLError: anything else.
+            RefusedRow: the server rejected a row; the caller rolls the transaction back.
+            TooManyBadRows: more bad rows than option ``maxBadRows`` allows.
+            pymysql.MySQLError: any other error.
         """
         with self.session.local_time() if self.is_local else nullcontext():
             self.begin()
@@ -66,28 +66,28 @@ class RowWriter(ABC):
                 for letter in chunk.bad:
                     self.refusals.of_task(letter)
                 self.write(chunk.rows)
-            self.refusals.partition = None  # of what is left, a key's rows may come from several
+            self.refusals.partition = None  # the remaining rows of a key may be of several
             return self.end()
 
-    def begin(self) -> None:  # noqa: B027 (most have nothing to do)
-        """Do what must be done in each transaction before the first rows."""
+    def begin(self) -> None:  # noqa: B027 (most writers need nothing)
+        """Prepare a transaction before its first rows."""
 
     @abstractmethod
     def write(self, rows: EncodedRows) -> None:
-        """Take these rows. Raises as `apply`."""
+        """Take these rows. Raises the errors of `apply`."""
 
     @abstractmethod
     def end(self) -> bool:
-        """Let what was taken take effect; whether the server took any row. Raises as `apply`."""
+        """Apply the taken rows; whether the server stored any row. Raises as `apply`."""
 
 
 class InsertWriter(RowWriter):
-    """Sends rows in statements of one form; `alone` gives that of a row of which columns stay.
+    """Sends rows in statements of one form; `alone` builds that of a row that keeps columns.
 
     Attributes:
-        most: bytes of rows that a statement may have.
-        changed: rows so far, as the server counts: one for a new row, two for an updated one.
-        stored: whether the server took any row.
+        most: maximum bytes of rows in a statement.
+        changed: rows so far by the server's count: one for a new row, two for an updated one.
+        stored: whether the server stored any row.
     """
 
     def __init__(
@@ -119,9 +119,9 @@ class InsertWriter(RowWriter):
         self.stored = True
 
     def _sent_alone(self, row: EncodedRows) -> bool:
-        """Send a row without the columns that are kept: what is stored may be no value of theirs.
+        """Send a row without the columns that keep their values: these may be invalid.
 
-        An ENUM may hold '', which the server does not take, not even from the column itself.
+        An ENUM may hold '', which the server rejects even if the column itself has it.
         """
         if self.alone is None:
             return False
@@ -139,9 +139,9 @@ class InsertWriter(RowWriter):
         if len(rows.text) <= self.most:
             return True
         error = RefusedRow(
-            f"it takes {len(rows.text):,} bytes",
+            f"the row takes {len(rows.text):,} bytes",
             f"max_allowed_packet of the server is {self.session.live.packet:,}",
-            "raise it, or cut the row's large columns before the sink",
+            "raise max_allowed_packet, or cut the row's large columns before the sink",
         )
         self.refusals.refuse(rows.literals(), error)
         return False
@@ -150,9 +150,9 @@ class InsertWriter(RowWriter):
 class LoadWriter(InsertWriter):
     """Loads rows while they are new, and inserts the others.
 
-    Rows of a plan that only appends are all taken for new. Of others the first are inserted, and
-    the server's count says whether any was stored: a LOAD DATA that meets one keeps a shared lock
-    on it, by which two writers of the same keys would deadlock.
+    In a plan that appends all rows count as new. Otherwise the writer inserts the first rows, and
+    the server's count shows whether any existed. A LOAD DATA that finds an existing row keeps a
+    shared lock on it, so two writers of the same keys would deadlock.
     """
 
     def __init__(
@@ -167,17 +167,17 @@ class LoadWriter(InsertWriter):
         detail = self.detail
         self.sql = _load_statement(detail)
         self.appends = self.sampled = self.all_new = isinstance(detail.change, Append)
-        # Of nulls in these columns MySQL makes zeros without a warning where there are triggers.
-        # An INSERT refuses them, or takes what a trigger puts in their place. (MariaDB warns.)
+        # If the table has triggers, LOAD DATA in MySQL stores zeros for nulls in these columns
+        # without a warning. INSERT rejects them, or stores a trigger's value. (MariaDB warns.)
         there = {} if self.session.live.mariadb else named(columns, detail.columns)
         self.never_null = {n for n, c in there.items() if not c.nullable and n not in detail.key}
 
     @staticmethod
     def fits(session: MySqlSession, detail: TableRows, columns: list[TableColumn]) -> bool:
-        """Whether LOAD DATA does with rows what INSERT does.
+        """Whether LOAD DATA stores rows as INSERT does.
 
-        It reads bits from characters, and puts a zero where neither the query nor a trigger has
-        filled a column.
+        LOAD DATA reads bits from characters, and stores a zero in a column that neither the query
+        nor a trigger fills.
         """
         has_bits = any(column.kind == "bit" for column in columns)
         return session.live.loads and not has_bits and not unfilled(columns, detail.columns)
@@ -190,27 +190,27 @@ class LoadWriter(InsertWriter):
             before = self.changed
             super().write(part)
             if self.sampled:
-                # A keyed row that was not loaded may be stored already, and those behind it, too.
+                # A keyed row that did not load may exist already, and so may those after it.
                 self.all_new = self.appends
             elif len(part) >= ENOUGH:
                 self.sampled, self.all_new = True, self.changed - before == len(part)
 
     def _loaded(self, rows: EncodedRows) -> bool:
-        """Whether all rows were loaded; else none was."""
+        """Load all rows; False if none was loaded."""
         lines = rows.lines
         larger = len(rows.text) > self.most
-        # LOAD DATA can't read the hexadecimal form of a text. A row that is too large for a packet
-        # is inserted in vain, which names it or puts it aside.
+        # LOAD DATA can't read the hexadecimal form of a text. A row that exceeds a packet goes to
+        # the INSERT, which refuses it by name or sets it aside.
         if larger or self.never_null & rows.nulls or HEX_TEXT in bytes(lines):
             return False
-        # So that these rows can be taken back alone: the chunks before them are in the transaction.
+        # Allows to roll back only these rows: the transaction also has the chunks before them.
         self.session.run(f"SAVEPOINT {HERE}")
         try:
             loaded = self.session.load(self.sql, lines)
         except pymysql.MySQLError as error:
-            # Of these the transaction goes on, and an INSERT may do what LOAD DATA did not.
-            goes_on = failure_of(error).kind in (FailureKind.ROW, FailureKind.REFUSED)
-            if not goes_on and number(error) != NO_SUCH_COMMAND:
+            # After these errors the transaction continues, and an INSERT may succeed.
+            continues = failure_of(error).kind in (FailureKind.ROW, FailureKind.REFUSED)
+            if not continues and number(error) != NO_SUCH_COMMAND:
                 raise
             loaded = -1
         if loaded != len(rows):

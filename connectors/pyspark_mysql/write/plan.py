@@ -1,4 +1,4 @@
-"""A row becomes a row of a table: what options say of it, and what of that a manifest keeps."""
+"""The plan of a query: table, columns and write mode from the options, as manifests store it."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ SEQUENCES = ("tinyint", "smallint", "int", "bigint", "decimal", "date", *TIMESTA
 ADDABLE = re.compile(r"tinyint|smallint|int|bigint|decimal.*|float|double")
 PREFIX = "sparkonce_"
 OWN_COLUMNS = ("sparkonce_flag", "sparkonce_row")
-"""Columns of a temporary table besides those of the query: whether the row deletes; its number."""
+"""Additional columns of a temporary table: whether the row deletes, and its number."""
 CELLS = 48_000
-"""Values in a chunk: each is a transaction, which the server syncs to disk."""
+"""Values in a chunk: each chunk is a transaction, which the server syncs to disk."""
 
 
 @dataclass(frozen=True)
 class TableRows:
-    """The detail of a plan: which rows of a table are written, and how.
+    """The detail of a plan: the table, and how rows change it.
 
     Attributes:
         table: database and name.
-        change: what is done with them.
-        key: columns that name a row, also where rows are only appended.
+        change: the write mode.
+        key: columns that identify a row, also for append.
         columns: in the order of a chunk's rows.
         kinds: the type of each column.
-        aside: whether a task puts bad rows into chunks as such.
+        aside: whether a task stores bad rows separately in chunks.
         schema: of the query, as Spark's DDL.
-        overwrites: whether the table is emptied first.
-        checked: the columns of the table that would make other values of some, by their names in
-            the query; None before the table was looked up. Tasks check rows by them.
+        overwrites: whether the epoch empties the table first.
+        checked: the columns of the table that would silently change some values, by their names in
+            the query; None before the look-up of the table. Tasks check rows by them.
     """
 
     table: Names
@@ -69,7 +69,7 @@ class TableRows:
 
     @property
     def target(self) -> str:
-        """What names the target, for the ledger."""
+        """The name of the target in the ledger."""
         return f"table:{self.table_name}"
 
     @property
@@ -79,50 +79,50 @@ class TableRows:
 
     @property
     def op(self) -> str | None:
-        """The column that says whether a row is written or deleted."""
+        """The column with the operation of a row: write or delete."""
         return self.change.op if isinstance(self.change, Upsert) else None
 
     @property
     def order(self) -> str | None:
-        """The column by which the highest row of a key wins."""
+        """The column whose highest value wins among the rows of a key."""
         return self.change.order if isinstance(self.change, Upsert) else None
 
     @property
     def folded(self) -> bool:
-        """Whether the rows of a key are compared before one of them is written."""
+        """Whether only one row of each key is written."""
         return bool(self.op or self.order)
 
     @property
     def added(self) -> Names:
-        """Columns whose values are added to those stored."""
+        """Columns whose values are added to stored values."""
         return self.change.added if isinstance(self.change, Increment) else ()
 
     @property
     def keeps_nulls(self) -> bool:
-        """Whether a null leaves what is stored."""
+        """Whether a null keeps the stored value."""
         return isinstance(self.change, Upsert) and self.change.nulls == "keep"
 
     @property
     def makes_rows(self) -> bool:
-        """Whether rows may be new to the table."""
+        """Whether the table may gain rows."""
         return not isinstance(self.change, Delete)
 
     @property
     def looked_up(self) -> Names:
-        """The columns by which stored rows are found."""
+        """The columns by which the server finds stored rows."""
         return () if isinstance(self.change, Append) else self.key
 
     @property
     def updates(self) -> bool:
-        """Whether a stored row is changed, found by a unique key."""
+        """Whether stored rows are changed; the server finds them by a unique key."""
         return isinstance(self.change, Upsert | Increment)
 
     def coercions_by(self, name: str, column: TableColumn) -> list[Coercion]:
-        """What a column of the table makes of values of the query's column of this name."""
+        """The coercions of a column of the table for the query's column of this name."""
         return coercions(column, self.kinds[name], in_key=name in self.looked_up)
 
     def written_to(self, columns: Iterable[TableColumn]) -> TableRows:
-        """The same without the sequence, where a table of these columns has no such one."""
+        """The detail without the sequence column, if the table lacks it."""
         there = named(columns, self.columns)
         left = tuple(name for name in self.columns if name in there or name != self.order)
         return replace(self, columns=left)
@@ -132,7 +132,7 @@ def plan(options: Options, schema: pa.Schema) -> Plan[TableRows]:
     """The plan that options describe.
 
     Raises:
-        OptionError: they don't fit each other or the schema.
+        OptionError: options contradict each other or the schema.
     """
     table = address.database(options), options["dbtable"][-1]
     checks.refuse(_of_names(table, options))
@@ -169,10 +169,10 @@ def plan(options: Options, schema: pa.Schema) -> Plan[TableRows]:
 def overwriting(plan: Plan[TableRows], options: Options) -> Plan[TableRows]:
     """The plan that empties the table first, in the transaction that fills it.
 
-    Readers see the old rows until the new ones are all there.
+    Readers see the old rows until the transaction has written all new ones.
 
     Raises:
-        OptionError: there is no such transaction, or nothing is written.
+        OptionError: the options exclude one transaction, or the mode writes no rows.
     """
     checks.refuse(
         [
@@ -180,8 +180,8 @@ def overwriting(plan: Plan[TableRows], options: Options) -> Plan[TableRows]:
             (
                 options["atomicity"] == "chunk",
                 "Mode overwrite and option atomicity=chunk contradict each other",
-                "the table is emptied and filled in one transaction",
-                "leave atomicity out, or use mode append",
+                "mode overwrite empties and fills the table in one transaction",
+                "omit atomicity, or use mode append",
             ),
         ]
     )
@@ -198,20 +198,20 @@ def _added(key: Names, schema: pa.Schema) -> Names:
 
 
 def _of_names(table: Names, options: Options) -> Iterator[Contradiction]:
-    """Bad rows go to a table of their own; some servers know no case of letters in its name."""
+    """Reject reserved names, and a table of bad rows that is the target, whatever its case."""
     letters = (table[0], *(options["deadLetter"] or ("",)))[-2:]
     for option, name in (("dbtable", table[1]), ("deadLetter", letters[1])):
         yield (
             name.lower().startswith(PREFIX),
-            f"Option {option} is {name}, and names that begin with {PREFIX} are the connector's",
-            "its own tables and temporary ones have such names, and would be taken for it",
+            f"Option {option} is {name}, but names that begin with {PREFIX} are reserved",
+            "the connector's own tables and temporary ones have these names, and could collide",
             "rename the table",
         )
     yield (
         [name.lower() for name in letters] == [name.lower() for name in table],
         f"Options dbtable and deadLetter both name {'.'.join(letters)}",
-        "rows that can't be stored would be among those that are",
-        "name another table in deadLetter; it is made on first use",
+        "bad rows would be among the stored rows",
+        "name another table in deadLetter; it is created on first use",
     )
 
 
@@ -225,14 +225,14 @@ def _of_change(does: Change, options: Options) -> Iterator[Contradiction]:
         yield (
             options[given] and value != fits,
             f"Options {given} and {name}={value} contradict each other",
-            "of a key's rows in an epoch the last one is written, and it alone",
-            f"leave {name} out, or set it to {fits}",
+            "only the last row of each key in an epoch is written",
+            f"omit {name}, or set it to {fits}",
         )
     yield (
         isinstance(does, Delete) and options["createTable"],
         "Options writeMode=delete and createTable contradict each other",
-        "a table made from the key alone would hold nothing to delete",
-        "leave createTable out",
+        "a new table has no rows to delete",
+        "omit createTable",
     )
 
 
@@ -246,14 +246,14 @@ def _of_columns(does: Change, key: Names, kinds: Mapping[str, str]) -> Iterator[
         yield (
             column and kind.partition("(")[0] not in allowed,
             f"Option {option} names column {column!r} of type {kind}",
-            f"it can be {', '.join(allowed)}",
+            f"its type must be {', '.join(allowed)}",
             "cast it before the sink",
         )
     for name in key:
         yield (
             not EXACT_KEY.fullmatch(kinds[name]),
             f"Option key names column {name!r} of type {kinds[name]}",
-            "values of this type are not compared exactly",
+            "the server does not compare values of this type exactly",
             "cast it to string, decimal or a whole number before the sink",
         )
     temporary = isinstance(does, Delete) or op or order
@@ -261,6 +261,6 @@ def _of_columns(does: Change, key: Names, kinds: Mapping[str, str]) -> Iterator[
         yield (
             temporary and name != op and name.lower() in OWN_COLUMNS,
             f"Column {name!r} has a name that the connector needs in its temporary table",
-            "rows are numbered and flagged there",
-            "rename it, in the query and in the table",
+            "the connector numbers and flags rows in that table",
+            "rename the column, in the query and in the table",
         )

@@ -1,4 +1,4 @@
-"""The statements that apply rows: what stands before the rows of a chunk, and behind them."""
+"""The statements that apply rows: the SQL before and after the rows of a chunk."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pyspark_mysql.write.plan import TIMESTAMPS, TableRows
 from sparkonce.change import Append
 
 NEW = "sparkonce_new"
-"""What MySQL calls the row that is being written; MariaDB says VALUES(column)."""
+"""The alias of the row that MySQL writes; in MariaDB VALUES(column) has its values."""
 
 OTHER = "sparkonce_other_"
-"""What is read as a number, and fails so, where another stored row was found than that of the key;
-a null would do in its place for some types only: an auto-increment column takes it."""
+"""A text that fails a conversion to a number if the server found a stored row with another key. A
+null would fail only for some types: an auto-increment column accepts it."""
 
 
 class Frame(NamedTuple):
@@ -28,9 +28,9 @@ class Frame(NamedTuple):
 def frame(
     detail: TableRows, *, mariadb: bool, ambiguous: bool = False, left: Collection[str] = ()
 ) -> Frame:
-    """The statement that inserts rows, or updates what is there of them but for columns `left`.
+    """The statement that inserts rows, or updates stored rows except their columns `left`.
 
-    It is `ambiguous` where a stored row may be found by another unique key than the row's own.
+    It is `ambiguous` if the server may find a stored row by a unique key other than the row's key.
     """
     names = ", ".join(map(identifier, detail.columns))
     head = f"INSERT INTO {identifier(*detail.table)} ({names}) VALUES "
@@ -46,13 +46,14 @@ def _on_duplicate(detail: TableRows, mariadb: bool, ambiguous: bool, left: Colle
         for name in detail.columns
     }
     changed = [name for name in detail.columns if name not in (*key, *left)]
-    # Columns of the key declared ON UPDATE CURRENT_TIMESTAMP, in MariaDB perhaps unasked, would
-    # be set to the time of day, unless they are assigned. And something must be assigned.
+    # The server would set a key column with ON UPDATE CURRENT_TIMESTAMP, in MariaDB perhaps an
+    # implicit one, to the current time, unless the statement assigns it. A statement must also
+    # assign at least one column.
     times = [name for name in key if detail.kinds[name] in ("date", *TIMESTAMPS)]
     assigned = {name: stored[name] for name in (*(() if changed else key[:1]), *times)}
     if ambiguous:
         same = " AND ".join(f"{stored[name]} <=> {new[name]}" for name in key)
-        # The text is no constant: a constant would be looked at although all rows are their own.
+        # The text is not constant: the server would evaluate a constant even if all keys match.
         own = f"({same}) OR CAST(CONCAT('{OTHER}', {same}) AS SIGNED)"
         assigned[key[0]] = f"IF({own}, {stored[key[0]]}, NULL)"
     for name in changed:
@@ -67,19 +68,19 @@ def _on_duplicate(detail: TableRows, mariadb: bool, ambiguous: bool, left: Colle
 
 
 def probes(detail: TableRows) -> list[str]:
-    """Each kind of statement that a commit sends to the target, so that no row is found.
+    """Each kind of statement that a commit sends to the target, with a condition for no row.
 
-    They need the same rights, and in a transaction they keep the table from being altered.
+    They need the same rights, and within a transaction they block ALTER of the table.
     """
     table, names = identifier(*detail.table), [identifier(name) for name in detail.columns]
     if not detail.makes_rows:
         kinds = [f"SELECT {', '.join(names)} FROM {table}", f"DELETE FROM {table}"]
     else:
         nulls = ", ".join(["NULL"] * len(names))
-        # IGNORE: MariaDB asks for columns that a trigger fills, although there is no row.
+        # IGNORE: MariaDB requires columns that a trigger fills, even without any row.
         kinds = [f"INSERT IGNORE INTO {table} ({', '.join(names)}) SELECT {nulls} FROM DUAL"]
     if detail.updates:
-        # The right to read these columns is tried only where sums and nulls=keep need it.
+        # Tests the right to read these columns only if sums or nulls=keep need it.
         reads = detail.added or detail.keeps_nulls
         changed = [f"{name} = {name if reads else 'NULL'}" for name in names]
         kinds.append(f"UPDATE {table} SET {', '.join(changed)}")
@@ -89,6 +90,6 @@ def probes(detail: TableRows) -> list[str]:
 
 
 def metadata_lock(detail: TableRows, quoted_others: Sequence[str]) -> str:
-    """One statement that finds no row; in a transaction it keeps all tables from being altered."""
+    """One statement that finds no row; within a transaction it blocks ALTER of all tables."""
     last = probes(replace(detail, columns=detail.key or detail.columns))[-1]
     return f"{last} AND EXISTS (SELECT 1 FROM {' CROSS JOIN '.join(quoted_others)} WHERE 1 = 0)"

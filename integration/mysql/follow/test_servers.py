@@ -212,7 +212,7 @@ def test_a_log_that_leaves_databases_out_is_refused(
 ) -> None:
     server = private_mysql(*LOGGED, *GTIDS[mysql_name], "--binlog-ignore-db=other")
     create(server)
-    with pytest.raises(StoreRefused, match="leaves out databases: other"):
+    with pytest.raises(StoreRefused, match="excludes databases: other"):
         feed(server.url, "t").begin()
 
 

@@ -1,4 +1,4 @@
--- Rows that can't be stored, each written once, in the transaction that stores the others.
+-- Dead letters: bad rows, each written once, in the transaction that stores the other rows.
 CREATE TABLE IF NOT EXISTS {dead_letter} (
   id           BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
   sink         VARCHAR(200) CHARACTER SET ascii NOT NULL,

@@ -1,15 +1,15 @@
--- One row a record: the ledger of a sink, the claim on a checkpoint path, or kept offsets.
--- Whoever writes a row has locked it before (SELECT ... FOR UPDATE) and compared its `stamp`, a
--- random name of its last write. So of two drivers one finds that the other was first.
--- `body` is the record as JSON. Two things of it are columns, so that other statements find them:
--- `token`    the decision that is being applied, empty where none is.
--- `decided`  the order of the decisions. Those that are applied after their transaction are counted
---            by `revision` in the row with no name: each has twice its number, and all others have
---            one more than the last of these.
--- Where an epoch is applied in several transactions (atomicity=chunk), each writes to the row, too:
--- `applied`  so many chunks of the decision `token` took effect. It grows by one in the transaction
---            that writes the rows of the chunk, and is 0 for another token.
--- `aside`    the rows of these chunks that are dead letters.
+-- One row per record: the ledger of a sink, the claim on a checkpoint path, or kept offsets.
+-- A writer first locks the row (SELECT ... FOR UPDATE) and compares its `stamp`, the random name of
+-- its last write. So of two drivers the second finds that the other was first.
+-- `body` is the record as JSON. Two of its fields are columns, so that other statements find them:
+-- `token`    the decision that is being applied; empty if there is none.
+-- `decided`  the order of the decisions. The `revision` of the row without a name counts the
+--            decisions that are applied after their transaction. Each of them has twice its number,
+--            and every other decision has one more than the last of them.
+-- If an epoch is applied in several transactions (atomicity=chunk), each also writes to the row:
+-- `applied`  the number of applied chunks of the decision `token`. It grows by one in the
+--            transaction that writes the rows of the chunk, and is 0 for another token.
+-- `aside`    the number of rows of these chunks that are dead letters.
 CREATE TABLE IF NOT EXISTS {ledger} (
   name     VARCHAR(200) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
   revision BIGINT NOT NULL,

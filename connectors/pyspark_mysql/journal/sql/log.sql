@@ -1,8 +1,8 @@
--- Staged chunks: chunk `seq` of an attempt, with the epoch that it was staged for.
--- One that is larger than a packet lies here in several pieces, which one transaction writes.
--- A row never changes but for `staged_at`, its age by the server's clock, and goes when its epoch is
--- applied or given up. The key makes staging repeatable, and keeps the pieces of a sink together.
--- `row_count` is that of the whole chunk, `bytes` the size of this piece of it.
+-- Staged chunks: chunk `seq` of an attempt, with the epoch for which it was staged.
+-- One transaction writes a chunk larger than a packet in several pieces.
+-- A row never changes, except for `staged_at`, its time by the server's clock. It is deleted when
+-- its epoch is applied or discarded. The key makes staging repeatable, and keeps the pieces of a
+-- sink together. `row_count` is that of the whole chunk, `bytes` the size of this piece.
 CREATE TABLE IF NOT EXISTS {log} (
   sink      VARCHAR(200) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   attempt   VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
