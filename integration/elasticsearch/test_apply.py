@@ -249,7 +249,7 @@ def test_document_that_was_written_without_the_version_column_stops_the_query(in
     before, after = ({"id": 1, "at": datetime(2024, 2, day)} for day in (1, 2))
     index.into(schema, key="id").run(0, [before])
     query = index.into(schema, key="id", versionColumn="at", sinkId=index)
-    with pytest.raises(RowRefused, match="written without option versionColumn"):
+    with pytest.raises(RowRefused, match="wrote it without option versionColumn"):
         query.run(0, [after])
     assert index.documents()["1"]["at"].startswith("2024-02-01")
 
@@ -262,10 +262,10 @@ def test_document_with_a_foreign_version_stops_the_query_and_is_no_bad_row(
         index=index, id="1", document=row(1, "foreign"), version=2**62, version_type="external"
     )
     for _ in range(2):
-        with pytest.raises(RowRefused, match="versions of its own") as refused:
+        with pytest.raises(RowRefused, match="with its own versions") as refused:
             query.run(0, [row(1), row(2)])
         query.restart()
-    assert "delete the document, and let index.gc_deletes pass" in refused.value.todo
+    assert "delete the document, and wait for index.gc_deletes" in refused.value.todo
     index.client.indices.put_settings(index=index, settings={"index.gc_deletes": "100ms"})
     index.client.delete(index=index, id="1")
     time.sleep(0.5)

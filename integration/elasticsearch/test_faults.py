@@ -246,8 +246,8 @@ def test_rows_are_there_once_whichever_request_is_cut_and_with_a_rollover_at_eac
     ("options", "said"),
     [
         ({"key": "id"}, "takes new documents only"),
-        ({"visibleAlias": "v", "sinkId": "s"}, "would show one of its"),
-        ({"routing": "id"}, "looked for by its id"),
+        ({"visibleAlias": "v", "sinkId": "s"}, "would show one index of the stream"),
+        ({"routing": "id"}, "looks up a repeated row by its id"),
     ],
 )
 @pytest.mark.variants

@@ -122,7 +122,7 @@ def test_row_that_leaves_its_stream_unforeseen_is_taken_back_before_it_is_sent_a
         query.run(1, stamped(2, 3, 4))
     store.apply = apply
     query.restart()
-    with pytest.raises(OptionError, match="would go through ingest pipeline"):
+    with pytest.raises(OptionError, match="would pass through ingest pipeline"):
         query.run(1, [])
     assert ids(elastic, f"{stream}-elsewhere") == Counter()
     elastic.indices.put_settings(index=stream, settings={"index.default_pipeline": None})
@@ -136,13 +136,13 @@ def test_data_stream_takes_no_rows_through_a_pipeline(
 ) -> None:
     """Nothing in an answer tells a row that is dropped at one try, and written at another."""
     pipeline()
-    with pytest.raises(OptionError, match=f"would go through ingest pipeline '{stream}'"):
+    with pytest.raises(OptionError, match=f"would pass through ingest pipeline '{stream}'"):
         into_index(STAMPED, index=stream, createIndex="false", pipeline=stream)
     query = into_index(STAMPED, index=stream, createIndex="false")
     query.run(0, stamped(1))
     elastic.indices.put_index_template(**of_stream(stream, stream))
     elastic.indices.rollover(alias=stream)
-    with pytest.raises(OptionError, match="would go through ingest pipeline"):
+    with pytest.raises(OptionError, match="would pass through ingest pipeline"):
         query.run(1, stamped(2))
     elastic.indices.put_settings(index=stream, settings={"index.default_pipeline": "_none"})
     query.run(1, stamped(2))
@@ -294,7 +294,7 @@ def test_sum_that_leaves_its_range_is_no_fault_of_the_mapping(index: Index) -> N
     with pytest.raises(RowRefused, match="leaves the range of a long") as refused:
         query.run(0, ONE_ROW)
     assert "can't be added" in refused.value.why
-    assert "mend what the document holds" in refused.value.todo
+    assert "correct the document" in refused.value.todo
 
 
 def test_what_an_index_or_pipeline_names_and_is_gone_is_told_before_the_decision(

@@ -357,7 +357,7 @@ def test_own_index_that_asks_for_a_routing_is_refused_by_name(
         into_index(COUNTS, indexPrefix=prefix)
     template()
     elastic.indices.create(index=f"{prefix}-log", mappings={"_routing": {"required": True}})
-    with pytest.raises(StoreUnsafe, match=f"{prefix}-log, .* asks for a routing"):
+    with pytest.raises(StoreUnsafe, match=f"{prefix}-log, .* requires a routing"):
         into_index(COUNTS, indexPrefix=prefix)
 
 

@@ -195,7 +195,7 @@ def test_api_key_with_the_documented_rights_over_tls(
     secret = tmp_path / "password"
     secret.write_text("wrong\n")
     wrong = {"user": "admin", "passwordFile": str(secret)}
-    with pytest.raises(StoreRefused, match=r"does not take these credentials") as refused:
+    with pytest.raises(StoreRefused, match=r"rejects these credentials") as refused:
         counting_anew(node.url, **wrong, **trusted).sink.check()
     assert "wrong" not in str(refused.value)
     secret.write_text(f"{PASSWORD}\n")

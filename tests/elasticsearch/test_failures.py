@@ -70,7 +70,7 @@ def test_server_that_the_client_does_not_speak_to_is_refused(
     say: Say, monkeypatch: pytest.MonkeyPatch, client: int, number: str, todo: str
 ) -> None:
     monkeypatch.setattr(elasticsearch, "__version__", (client, 15, 0))
-    said = rf"release is {number}.*client's {client}.*{todo}"
+    said = rf"release is {number}.*client's is {client}.*{todo}"
     with pytest.raises(StoreRefused, match=said) if todo else nullcontext():
         preflight.require_fit_server(say(200, version(number)))
 
@@ -80,7 +80,7 @@ def test_client_whose_headers_the_server_does_not_know_is_told_what_to_install(
 ) -> None:
     monkeypatch.setattr(elasticsearch, "__version__", (9, 0, 0))
     refusal = {"error": {"type": "media_type_header_exception", "reason": "Accept version"}}
-    with pytest.raises(StoreRefused, match=r"older than 9.*client's 9.*elasticsearch>=8.15,<9"):
+    with pytest.raises(StoreRefused, match=r"older than 9.*client's is 9.*elasticsearch>=8.15,<9"):
         preflight.require_fit_server(say(400, refusal))
 
 
@@ -91,7 +91,7 @@ def test_server_that_is_not_elasticsearch_is_named(say: Say) -> None:
 
 def test_opensearch_and_serverless_are_refused_by_name(say: Say) -> None:
     other = {"version": {"number": "2.11.0", "distribution": "opensearch"}}
-    with pytest.raises(StoreRefused, match="answers is OpenSearch"):
+    with pytest.raises(StoreRefused, match="server is OpenSearch"):
         preflight.require_fit_server(say(200, other, product=None))
     hosted = {"version": {"number": "8.11.0", "build_flavor": "serverless"}}
     with pytest.raises(StoreRefused, match="is Elasticsearch Serverless"):

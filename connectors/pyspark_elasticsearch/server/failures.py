@@ -1,4 +1,4 @@
-"""The cluster's errors as ours: one table by status and type, one place."""
+"""Maps errors of the cluster, by status and type, to errors of sparkonce."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from sparkonce.errors import (
 )
 
 
-def _row(why: str, mend: str = "mend the mapping") -> KnownFailure:
-    todo = f"{mend}, or set option onBadRow=deadLetter, which puts such rows aside"
+def _row(why: str, cure: str = "correct the mapping") -> KnownFailure:
+    todo = f"{cure}, or set option onBadRow=deadLetter, which writes such rows to an index"
     return KnownFailure(FailureKind.ROW, why, todo)
 
 
 _index = partial(refused, kind=FailureKind.INDEX)
 _passing = partial(KnownFailure, FailureKind.PASSING)
 _lost = partial(KnownFailure, FailureKind.LOST)
-_BUSY = _passing("the cluster has more to do than it can")
+_BUSY = _passing("the cluster is overloaded")
 
-_NOT_THERE = "the index is not there (any more)", "create or restore it"
+_MISSING = "the index does not exist, or was deleted", "create or restore it"
 
 BY_TYPE = {
-    "index_not_found_exception": _index(*_NOT_THERE),
+    "index_not_found_exception": _index(*_MISSING),
     "resource_not_found_exception": refused(
-        "something that an ingest pipeline names is not there (any more), such as a stored script",
+        "something that an ingest pipeline names does not exist, for example a stored script",
         "create what the answer names",
     ),
     "index_closed_exception": _index("the index is closed", "open it (POST <index>/_open)"),
-    "invalid_index_name_exception": _index("that is no name of an index", "mend option index"),
+    "invalid_index_name_exception": _index("no index can have this name", "correct option index"),
     "cluster_block_exception": refused(
         "the index or the cluster is read-only", "remove the block (index.blocks.*)"
     ),
@@ -49,133 +49,132 @@ BY_TYPE = {
         "the user or the API key lacks a right", "grant it as docs/permissions.md lists"
     ),
     "version_conflict_engine_exception": KnownFailure(
-        FailureKind.CONFLICT, "the document was changed meanwhile"
+        FailureKind.CONFLICT, "another write changed the document in the meantime"
     ),
     "es_rejected_execution_exception": _BUSY,
     "circuit_breaking_exception": _BUSY,
     "process_cluster_event_timeout_exception": _BUSY,
-    "unavailable_shards_exception": _passing("the index has no primary shard now"),
-    "no_shard_available_action_exception": _passing("the index has no shard that answers now"),
+    "unavailable_shards_exception": _passing("a shard of the index has no primary at the moment"),
+    "no_shard_available_action_exception": _passing("no shard of the index answers at the moment"),
     "document_parsing_exception": _row("a field does not fit its mapping"),
     "mapper_parsing_exception": _row("a field does not fit its mapping"),
     "mapper_exception": _row("a field does not fit the mapping"),
     "strict_dynamic_mapping_exception": _row("the mapping is strict and lacks a field"),
-    "illegal_argument_exception": _row("the cluster can't store the document as it is"),
+    "illegal_argument_exception": _row("the cluster cannot store the document unchanged"),
     "script_exception": _row(
-        "the number can't be added to what is stored", "mend what the document holds"
+        "the number can't be added to the stored value", "correct the document"
     ),
-    "document_missing_exception": _row("there is no such document"),
-    "routing_missing_exception": _row("the mapping asks for a routing; set option routing"),
+    "document_missing_exception": _row("the document does not exist"),
+    "routing_missing_exception": _row("the mapping requires a routing; set option routing"),
     "parsing_exception": _row("the document is malformed"),
     "x_content_parse_exception": _row("the document is malformed"),
-    "action_request_validation_exception": _row("the document's id or size is refused"),
-    "ingest_processor_exception": _row("the ingest pipeline failed on it"),
-    "fail_processor_exception": _row("the ingest pipeline refused it"),
+    "action_request_validation_exception": _row("the cluster rejects the document's id or size"),
+    "ingest_processor_exception": _row("the ingest pipeline failed on the document"),
+    "fail_processor_exception": _row("the ingest pipeline rejected the document"),
     "failure_store_used": refused(
-        "it would hold the row once more at each try, and this connector would know of none",
+        "each try would add the row to the failure store again, unseen by this connector",
         'turn it off (PUT _data_stream/<name>/_options {"failure_store": {"enabled": false}}) and'
-        " mend the mapping, or set option onBadRow=deadLetter",
+        " correct the mapping, or set option onBadRow=deadLetter",
     ),
     "media_type_header_exception": refused(
-        "this release of the client does not speak to this release of the server",
+        "this release of the client does not support this release of the server",
         "pip install 'elasticsearch>=8.15,<9' on the driver and every executor",
     ),
 }
 
 BY_STATUS = {
     401: refused(
-        "the cluster does not take these credentials",
+        "the cluster rejects these credentials",
         "check options user, password, passwordFile and apiKey, or the URL",
     ),
     403: BY_TYPE["security_exception"],
-    404: refused(*_NOT_THERE),
-    409: refused("the cluster sees a conflict, and not one of versions", "look it up"),
+    404: refused(*_MISSING),
+    409: refused("a conflict, though not of versions", "look up the answer"),
     413: KnownFailure(
         FailureKind.TOO_LARGE,
         "a single document is larger than http.max_content_length of the server, or of a proxy",
-        "raise it, or cut the row's large columns before the sink",
+        "raise that limit, or shorten the row's large columns before the sink",
     ),
     429: _BUSY,
     502: _lost("a proxy could not reach the server"),
-    503: _passing("the cluster is not ready: it has no master, or starts"),
+    503: _passing("the cluster is not ready: it has no master, or is starting"),
     504: _lost("a proxy waited too long for the server"),
 }
 
 _CONDITIONS = {
     "no enrich index exists": refused(
-        "an enrich policy of the ingest pipeline was not executed", "execute it"
+        "nobody has executed an enrich policy of the ingest pipeline", "execute it"
     ),
     "no write index is defined": refused(
         "the name is an alias of several indices", "set is_write_index on one of them"
     ),
     "Number of documents in ": refused(
-        "the index's shard has as many documents as one can have",
-        "take an index with more shards, or names from the rows' dates",
+        "a shard of the index holds the maximum number of documents",
+        "use an index with more shards, or make names of indices from the rows' dates",
     ),
 }
-"""What an illegal argument says, in its first words, where it is about no row."""
+"""The first words of an illegal argument that concerns no row."""
 
 NOT_CALLED = "Pipeline processor configured for non-existent pipeline ["
-"""What an illegal state says, which has the status of a failure inside the server."""
+"""The first words of an illegal state; its status is that of an internal failure."""
 
-NO_PIPELINE = refused("the ingest pipeline is not there (any more)", "create it")
+NO_PIPELINE = refused("the ingest pipeline does not exist, or was deleted", "create it")
 TOO_MANY_SCRIPTS = _passing(
-    "the cluster compiles no more scripts for now (script.max_compilations_rate)"
+    "the cluster has reached its limit of compiled scripts (script.max_compilations_rate)"
 )
 NO_SCRIPTS = refused(
-    "the cluster does not run the script that guards each document",
+    "the cluster does not allow the script that guards each document",
     "allow it (script.allowed_types with inline, script.allowed_contexts with update)",
 )
-OTHER = refused("the cluster gave this answer to the connector", "look it up")
-OF_SERVER = _lost("the server failed inside", "look into its log")
+OTHER = refused("the connector does not know this answer", "look it up")
+OF_SERVER = _lost("the server failed internally", "read its log")
 FLOOD = _passing(
-    "a node's disk is nearly full (flood stage), and the index takes no writes",
+    "a node's disk is nearly full (flood stage), so the index is read-only",
     "free disk space on the cluster",
 )
 
 
 BLOCKED = _index(
-    "the index is read-only, by its own setting or as a part of a snapshot",
+    "the index is read-only, by its own setting or because a snapshot backs it",
     "remove the block (index.blocks.*)",
 )
 
 LATE = KnownFailure(
     FailureKind.LATE,
     "the ledger's index was lost or restored, and the clock of the driver that decided is behind"
-    " that of an earlier one",
-    "set the clock right",
+    " that of an earlier driver",
+    "correct the clock",
 )
 
 
 MAPPING_LATE = _passing(
-    "the mapping could not be extended in time for a new field: the master or a node is slow"
+    "the cluster could not add a new field to the mapping in time: the master or a node is slow"
 )
 
 TOO_SLOW = KnownFailure(
     FailureKind.REFUSED,
-    "it takes longer than option timeout allows, so the cluster has ended it",
-    "raise option timeout, or ask for less: a narrower option query, one without scripts and"
-    " leading wildcards",
+    "the search exceeded option timeout, so the cluster ended it",
+    "raise option timeout, or narrow option query, without scripts and leading wildcards",
 )
 
 _OF_READS = {
     "search_timeout_exception": TOO_SLOW,
     "index_not_found_exception": KnownFailure(
-        FailureKind.REFUSED, _NOT_THERE[0], "mend option index, or restore the index"
+        FailureKind.REFUSED, _MISSING[0], "correct option index, or restore the index"
     ),
 }
 
 Classify = Callable[[int, Any], KnownFailure]
-"""Says what is known of an answer, by its status and error."""
+"""Classifies an answer by its status and error."""
 
 
 def classify(status: int, error: Any) -> KnownFailure:
-    """What is known of an answer, of a request or of one item of a bulk."""
+    """Classify the answer to a request, or to one item of a bulk request."""
     kind = error.get("type", "") if isinstance(error, Mapping) else ""
     if status == 401:
         return BY_STATUS[status]
     if kind == "cluster_block_exception":
-        # A full disk, and a cluster without a master, pass.
+        # A full disk and a missing master are temporary.
         of_index = str(error.get("reason", "")).startswith("index [")
         other = BLOCKED if of_index else BY_TYPE[kind]
         return {429: FLOOD, 503: BY_STATUS[503]}.get(status, other)
@@ -190,22 +189,22 @@ def classify(status: int, error: Any) -> KnownFailure:
 
 
 def classify_read(status: int, error: Any) -> KnownFailure:
-    """What is known of an answer to a read: it has a query and no rows, so less can be wrong."""
+    """Classify the answer to a read, which has a query and no rows."""
     types = [str(cause.get("type")) for cause in causes(error)]
     if found := next((_OF_READS[one] for one in types if one in _OF_READS), None):
         return found
     if status == 400 and not {"index_closed_exception", "media_type_header_exception"} & {*types}:
-        why, todo = "the cluster can't do what it is asked", "mend option query, if that is named"
+        why, todo = "the cluster cannot execute the request", "correct option query if it is named"
         return KnownFailure(FailureKind.REFUSED, why, todo)
     if status == 403 and "cluster_block_exception" in types:
-        why, todo = "a block of the index forbids to read it", "remove it (index.blocks.read)"
+        why, todo = "the index blocks reads", "remove the block (index.blocks.read)"
         return KnownFailure(FailureKind.REFUSED, why, todo)
     kind, why, todo = classify(status, error)
-    return KnownFailure(kind, why, todo.replace(RESTART, "then start it again"))
+    return KnownFailure(kind, why, todo.replace(RESTART, "then start the read again"))
 
 
 def _of_illegal(error: Mapping[str, Any]) -> KnownFailure:
-    """What an illegal argument is: a row's value, or something about the cluster."""
+    """Classify an illegal argument: the fault of a row, or a condition of the cluster."""
     reason = str(error.get("reason", ""))
     if reason.startswith("pipeline with id [") and reason.endswith("] does not exist"):
         return NO_PIPELINE
@@ -223,7 +222,7 @@ def _of_illegal(error: Mapping[str, Any]) -> KnownFailure:
 
 
 def causes(error: Any) -> Iterator[Mapping[str, Any]]:
-    """An error, what caused it, and so on; of a search that failed, as its first shard has it."""
+    """An error and its chain of causes; for a failed search, the error of its first shard."""
     while isinstance(error, Mapping):
         yield error
         shards = error.get("failed_shards") or [{}]
@@ -231,30 +230,30 @@ def causes(error: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def advice(status: int, error: Any) -> tuple[str, str]:
-    """Why one document was refused, and what to do."""
+    """Why the cluster rejected one document, and what to do."""
     if status == 409:
         return (
-            "something else writes this document with versions of its own, or it was written"
+            "another program writes this document with its own versions, or a query wrote it"
             " without option versionColumn",
-            "stop what else writes it, delete the document, and let index.gc_deletes pass, after"
-            " which its version is forgotten",
+            "stop the other writer, delete the document, and wait for index.gc_deletes, after"
+            " which the index forgets its version",
         )
     kind, why, todo = classify(status, error)
     if kind is FailureKind.INDEX:
-        mended = todo.removesuffix(f", {RESTART}")
-        return why, f"{mended}, or set option onBadRow=deadLetter, which puts its rows aside"
+        cure = todo.removesuffix(f", {RESTART}")
+        return why, f"{cure}, or set option onBadRow=deadLetter, which writes its rows elsewhere"
     return why, todo
 
 
 def message(error: Any) -> str:
-    """The server's own words: the reason, and what caused it."""
+    """The server's own words: the reason and its causes."""
     words = [f"{one.get('type', '')}: {one.get('reason', '')}" for one in islice(causes(error), 3)]
     return "; ".join(words) or str(error)
 
 
 @contextmanager
 def translated(doing: str, classify: Classify = classify) -> Iterator[None]:
-    """Raise what the client raises, while `doing` was tried, as one of our errors."""
+    """Convert errors of the client to errors of sparkonce; `doing` names the request."""
     try:
         yield
     except (elasticsearch.ApiError, elasticsearch.TransportError) as error:
@@ -267,7 +266,7 @@ def _translated(error: Exception, doing: str, classify: Classify) -> StoreError:
         name = about.get("distribution") if isinstance(about, Mapping) else None
         product = "OpenSearch" if name == "opensearch" else "not Elasticsearch"
         return StoreRefused(
-            f"What answers is {product}, while {doing}",
+            f"The server is {product}, as seen while {doing}",
             why=str(error.message),
             todo="check option url; OpenSearch and servers before 7.14 are not supported",
         )
@@ -278,21 +277,21 @@ def _translated(error: Exception, doing: str, classify: Classify) -> StoreError:
     if isinstance(error, elasticsearch.SSLError):
         return StoreRefused(
             f"TLS to the cluster failed while {doing}: {error.message}",
-            why="its certificate is not trusted, or it speaks no TLS",
-            todo=f"set option tlsCaFile, or mend option url, {RESTART}",
+            why="no CA vouches for the server's certificate, or the server does not use TLS",
+            todo=f"set option tlsCaFile, or correct option url, {RESTART}",
         )
     words = getattr(error, "message", str(error))
     why, todo = (
-        "it is down, too slow (option timeout), or the network or option url is wrong",
+        "the server is down or too slow (option timeout), or the network or option url is wrong",
         AGAIN,
     )
     if isinstance(error, elasticsearch.ConnectionTimeout):
-        why = "nothing came within option timeout: it is too slow, has too much to do, or is away"
+        why = "no answer within option timeout: the server is slow, overloaded or unreachable"
         todo = f"raise option timeout, or {AGAIN}"
     what = f"Elasticsearch did not answer while {doing}: {type(error).__name__}: {words}"
     return StoreUnreachable(what, why, todo)
 
 
 def of_answer(status: int, error: Any, doing: str, classify: Classify = classify) -> StoreError:
-    """Our error for an answer that says no."""
+    """The error for an answer that reports a failure."""
     return classify(status, error).error("Elasticsearch", doing, f"{status} {message(error)}")

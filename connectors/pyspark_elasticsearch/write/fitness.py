@@ -1,6 +1,6 @@
-"""What indices must be like, judged by what was found of them: nothing is asked or changed here.
+"""Requirements for indices, checked on their settings and mappings without any request.
 
-What options and schema alone tell is refused before, in `write.plan`.
+`write.plan` rejects earlier what options and schema alone show.
 """
 
 from __future__ import annotations
@@ -20,21 +20,20 @@ from sparkonce.option_values import suggestion
 FLOODED = "read_only_allow_delete"
 LIFECYCLE = "index.lifecycle.name"
 UNNUMBERED = "index.disable_sequence_numbers"
-WHOLE = ("standard", "lookup")  # index modes that keep a document as it was sent by default
+WHOLE = ("standard", "lookup")  # index modes that keep each document unchanged by default
 
 
 def require_safe(target: Target) -> None:
-    """Refuse an index that may lose what it has acknowledged, or that takes no writes.
+    """Reject an index that may lose acknowledged writes, or that accepts no writes.
 
     Raises:
         StoreUnsafe: ``index.translog.durability`` is ``async``.
-        StoreRefused: it is read-only; `StoreUnreachable` if it is so for now.
+        StoreRefused: it is read-only; `StoreUnreachable` if this is temporary.
     """
     if target.setting("index.translog.durability") == "async":
         raise StoreUnsafe(
             f"Index {target.name} has index.translog.durability=async",
-            why="rows that were acknowledged are lost if a node dies within seconds, and the epoch"
-            " is finished by then",
+            why="if a node fails within seconds, acknowledged rows of a finished epoch are lost",
             todo=f'PUT {target.name}/_settings {{"index.translog.durability": "request"}}',
         )
     blocks = {
@@ -47,16 +46,16 @@ def require_safe(target: Target) -> None:
     for name, (state, todo) in blocks.items():
         if target.setting(f"index.{name}") == "true":
             what = f"Index {target.name} {state}"
-            if FLOODED in name:  # which passes: the same is asked again for a while
-                room = f"{FLOOD.todo}, after which it removes the block by itself, or remove it"
+            if FLOODED in name:  # a temporary block: the caller retries for a while
+                room = f"{FLOOD.todo}, after which the block disappears, or remove the block"
                 raise StoreUnreachable(what, FLOOD.why, room)
-            raise StoreRefused(what, "it takes no writes", f"{todo}, then restart the query")
+            raise StoreRefused(what, "it accepts no writes", f"{todo}, then restart the query")
 
 
 def require_own(target: Target) -> None:
-    """Refuse an index of the connector's own that doesn't keep what is written (`StoreUnsafe`).
+    """Reject an index of the connector that does not keep documents (`StoreUnsafe`).
 
-    A template of the cluster may have made it so.
+    A template of the cluster may have given it such settings.
     """
     require_safe(target)
     _require_numbered(target)
@@ -66,35 +65,35 @@ def require_own(target: Target) -> None:
     if policy := target.settings.get(LIFECYCLE):
         flaws.append(f"has {LIFECYCLE}={policy}, which may delete it")
     if _asks_for_routing(target):
-        flaws.append("asks for a routing")
+        flaws.append("requires a routing")
     if flaws:
         raise StoreUnsafe(
-            f"Index {target.name}, of the connector's own, {' and '.join(flaws)}",
-            why="what is decided is read from there, and must come back as it was written",
-            todo="set such a pipeline to _none, and take a lifecycle off"
-            f" (POST {target.name}/_ilm/remove); else let no template of the cluster match it,"
-            " delete it if it is new and empty, and restart the query",
+            f"Index {target.name} of the connector {' and '.join(flaws)}",
+            why="the connector reads decisions from this index, which must return them unchanged",
+            todo="set such a pipeline to _none, and remove a lifecycle"
+            f" (POST {target.name}/_ilm/remove). Otherwise let no template of the cluster match the"
+            " index, delete it if it is new and empty, and restart the query",
         )
 
 
 def require_fit(target: Target, documents: Documents) -> None:
-    """Refuse an index that can't take these rows, or would refuse each after its decision.
+    """Reject an index that cannot store these rows, or would reject all of them once decided.
 
     Raises:
-        OptionError: rows don't fit it.
-        StoreUnsafe: it lacks what the guard of a row rests on; see also `require_safe`.
+        OptionError: rows do not fit the index.
+        StoreUnsafe: it lacks what the guard of a row depends on; see also `require_safe`.
     """
     require_safe(target)
     checks.refuse(_of_streams(target, documents) if target.since else ())
     checks.refuse(_of_ids(target, documents))
     _require_numbered(target)
-    # Such a block lets rows in, and no look at documents that are there.
+    # Such a block accepts rows, and rejects look-ups of documents.
     scripted = documents.mode.guard is RowGuard.SCRIPT
     looks_up = scripted or target.since or documents.alias
     if looks_up and target.setting("index.blocks.read") == "true":
         raise StoreRefused(
             f"Index {target.name} has index.blocks.read",
-            why="this write mode looks documents up: an epoch would be refused after its decision",
+            why="this write mode looks up documents: each epoch would fail after its decision",
             todo="remove the block, then restart the query",
         )
     checks.refuse(_of_aliases(target, documents))
@@ -108,20 +107,20 @@ def _of_streams(target: Target, documents: Documents) -> Iterator[checks.Contrad
     yield (
         documents.alias,
         f"Options visibleAlias and {stream}, contradict each other",
-        "the alias would show one of its indices",
+        "the alias would show one index of the stream",
         "leave visibleAlias out, or write into an index",
     )
     yield (
         documents.routing,
-        f"Option routing does not go with {stream}",
-        "a row that is sent again is looked for by its id, in all indices of the stream",
+        f"Options routing and {stream}, contradict each other",
+        "the connector looks up a repeated row by its id, in all indices of the stream",
         "leave it out",
     )
     named = ", ".join(map(repr, pipelines.of(documents, target.settings)))
     yield (
         named,
-        f"Rows for data stream {target.name} would go through ingest pipeline {named}",
-        "a row that is sent again is looked for by its id, and a pipeline can change that",
+        f"Rows for data stream {target.name} would pass through ingest pipeline {named}",
+        "the connector looks up a repeated row by its id, which a pipeline can change",
         "leave option pipeline out, and set index.default_pipeline and index.final_pipeline to"
         " _none in the stream's last index and its index template; or write into an index, or a"
         " rollover alias",
@@ -129,8 +128,8 @@ def _of_streams(target: Target, documents: Documents) -> Iterator[checks.Contrad
     yield (
         TIMESTAMP not in documents.columns,
         f"The query has no column {TIMESTAMP!r}, and {target.name} is a data stream",
-        "every document of a data stream must have it",
-        "name a column so: .withColumn('@timestamp', ...)",
+        "every document of a data stream needs this field",
+        "add the column: .withColumn('@timestamp', ...)",
     )
 
 
@@ -138,13 +137,13 @@ def _of_ids(target: Target, documents: Documents) -> Iterator[checks.Contradicti
     yield (
         target.setting("index.mode") == "time_series",
         f"Option index: {target.name} has index.mode=time_series",
-        "it makes ids itself, and by its id a row that is sent again is told",
+        "such an index makes ids itself, and the connector identifies a repeated row by its id",
         "write into an index of another mode",
     )
     yield (
         _asks_for_routing(target) and not documents.routing,
-        f"Option routing is missing, and the mapping of {target.name} asks for a routing",
-        "every row would be refused, after its epoch is decided",
+        f"Option routing is missing, and the mapping of {target.name} requires a routing",
+        "the index would reject every row, after the decision of its epoch",
         "name the column in option routing",
     )
 
@@ -158,9 +157,9 @@ def _require_numbered(target: Target) -> None:
         mode = target.settings.get("index.mode") or "standard"
         raise StoreUnsafe(
             f"Index {target.name} has {UNNUMBERED}=true (index.mode={mode})",
-            why="no write to a document there can depend on what it was: the cluster refuses"
-            " updates, and a row that went astray could not be taken back safely",
-            todo=f"make the index anew with {UNNUMBERED}=false, and an index.mode that allows that",
+            why="no write there can depend on the earlier state of a document: the cluster rejects"
+            " updates, and the connector could not safely remove a misplaced row",
+            todo=f"recreate the index with {UNNUMBERED}=false, and an index.mode that allows that",
         )
 
 
@@ -169,26 +168,26 @@ def _of_aliases(target: Target, documents: Documents) -> Iterator[checks.Contrad
     yield (
         documents.overwrites and target.name == name,
         f"Mode overwrite can't replace {name}, which is {kind}",
-        "the rows go into an index of their own, which then takes the place of the one behind an"
-        " alias, so that readers see either all old rows or all new ones",
+        "the rows go into a new index, which then replaces the one behind an alias, so that readers"
+        " see either all old rows or all new ones",
         f"name an alias of one index in option index, such as {name}_all (POST _aliases"
         f' {{"actions": [{{"add": {{"index": "{name}", "alias": "{name}_all"}}}}]}}); or empty the'
         " index by hand, and use mode append",
     )
     yield (
         documents.alias and target.name != name,
-        f"Options visibleAlias and index={name!r}, an alias, contradict",
-        "once it leads to another index, readers would see the epochs of only one of them",
+        f"Options visibleAlias and index={name!r}, an alias, contradict each other",
+        "once the alias points to another index, readers would see the epochs of only one of them",
         f"name the index: {target.name}",
     )
 
 
 def _of_fields(target: Target, documents: Documents) -> Iterator[checks.Contradiction]:
-    """A column that a strict mapping lacks: every row would be refused, after its decision."""
+    """Columns that a strict mapping lacks: the index would reject all rows once decided."""
     fields, strict = target.fields, str(target.mappings.get("dynamic")) == "strict"
     for name in documents.columns if strict else ():
         yield (
-            # A dot leads into an object, which may be mapped otherwise.
+            # A dot leads into an object, which may have another mapping.
             name not in fields and name.partition(".")[0] not in fields,
             f"Column {name!r} of the query is not in the mapping of index {target.name}",
             f"the mapping is strict, and its fields are {', '.join(sorted(fields))}",
@@ -197,18 +196,19 @@ def _of_fields(target: Target, documents: Documents) -> Iterator[checks.Contradi
     yield (
         documents.alias and fields.get(OWN, STAMP) != STAMP,
         f"Option visibleAlias needs field {OWN!r} of index {target.name}",
-        "documents carry there what the alias is filtered by, and it is mapped otherwise",
+        "the filter of the alias needs this field, and its mapping is a different one",
         "write into another index",
     )
 
 
 def _require_fit_for_scripts(target: Target) -> None:
-    """Refuse what keeps a part of a document, or could drop a row and answer that all is well."""
+    """Reject an index that keeps only parts of documents, or could silently drop a row."""
     if part := kept_instead(target):
         raise StoreUnsafe(
             f"Index {target.name} keeps {part}",
-            why="an update or increment writes back what is kept of a document: other fields would"
-            f" be lost or changed, and field {OWN!r}, without which a repeated row is added again",
+            why="an update or increment writes back what the index keeps of a document. Other"
+            f" fields would disappear or change; so would field {OWN!r}, and a repeated row would"
+            " count again",
             todo="write into an index of index.mode=standard, without includes, excludes, enabled"
             " and mode of _source",
         )
@@ -216,22 +216,22 @@ def _require_fit_for_scripts(target: Target) -> None:
         raise StoreRefused(
             f"Index {target.name} has subobjects=false in its mapping",
             why=f"an update or increment keeps its guard in field {OWN!r}, an object, and such an"
-            " index has none",
-            todo="write into an index without that (it can't be changed: make one anew), or use"
-            " writeMode=upsert",
+            " index has no objects",
+            todo="write into an index without this setting (recreate the index, as it cannot"
+            " change), or use writeMode=upsert",
         )
     for option, name in pipelines.of_index(target.settings):
         raise StoreUnsafe(
             f"Index {target.name} has {option}={name}",
-            why="of the row of an update or increment an ingest pipeline sees the key alone, and"
-            " what it drops changes nothing, unseen",
+            why="an ingest pipeline sees only the key of an update or increment, and a row that it"
+            " drops is silently lost",
             todo=f'PUT {target.name}/_settings {{"{option}": "_none"}}, or write into an index'
             " without a pipeline",
         )
 
 
 def kept_instead(target: Target) -> str:
-    """What an index keeps instead of each document as it was sent; empty if it keeps that."""
+    """What an index keeps instead of the unchanged documents; empty if it keeps those."""
     source: Mapping[str, Any] = target.mappings.get("_source", {})
     given = source.get("mode"), target.settings.get("index.mapping.source.mode")
     modes = {str(mode).lower() for mode in given if mode is not None}
@@ -241,7 +241,7 @@ def kept_instead(target: Target) -> str:
     if source.get("excludes") or source.get("includes", ["*"]) != ["*"]:
         return "a part of each _source"
     if modes - {"stored"}:
-        return f"no _source: index.mode={of_index} or its own setting has it rebuilt from fields"
+        return f"no _source, which is rebuilt from fields by index.mode={of_index} or a setting"
     if not modes and of_index not in WHOLE:
         return f"a _source that may be rebuilt from fields: index.mode={of_index}"
     return ""

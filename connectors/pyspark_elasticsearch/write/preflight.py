@@ -1,4 +1,4 @@
-"""What is checked before any row is read: the server, and the target at each decision."""
+"""Checks the server before a query reads any row, and the target before each decision."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ log = logging.getLogger("sparkonce")
 
 Definitions = Mapping[str, pipelines.Definition]
 GC_DELETES, FORGOTTEN = "index.gc_deletes", "60s"
-TOMBSTONES = 3600  # seconds for which a deleted document's version must be remembered
+TOMBSTONES = 3600  # seconds for which the index must remember a deleted document's version
 OLDEST = 8
 CLIENTS = {8: "elasticsearch>=8.15,<9", 9: "elasticsearch>=9,<10"}
-"""What to install, by major release."""
+"""The client to install, by major release of the server."""
 
 
 def require_fit_server(cluster: Cluster) -> None:
-    """Refuse a server that this client does not speak to, or that is no cluster of one's own."""
+    """Reject a server that this client does not support, and Elasticsearch Serverless."""
     answer = cluster.ask("asking the server for its version", "GET", "/", allow=(400,))
     client = elasticsearch.__version__[0]
-    if answer.status == 400:  # it does not know the headers of so new a client
+    if answer.status == 400:  # the server does not know the headers of a newer client
         raise _versions(f"older than {client}", client, OLDEST)
     if answer.body["version"].get("build_flavor") == "serverless":
         raise StoreRefused(
             "The server is Elasticsearch Serverless",
-            why="it shows and takes no settings of an index on which the guarantee rests, such as"
-            " index.translog.durability and index.gc_deletes",
-            todo="use a cluster of your own, or a hosted deployment of Elastic Cloud",
+            why="it hides settings of indices that the guarantee depends on, and rejects changes to"
+            " them, such as index.translog.durability and index.gc_deletes",
+            todo="use a self-managed cluster, or a hosted deployment of Elastic Cloud",
         )
     version = str(answer.body["version"]["number"])
     major = int(version.partition(".")[0])
@@ -53,15 +53,15 @@ def require_fit_server(cluster: Cluster) -> None:
 
 
 def _versions(server: str, client: int, fit: int) -> StoreRefused:
-    # `fit` is the client's major release that would do.
+    # `fit` is the major release of a client that supports the server.
     todo = "look for a newer sparkonce"
     if fit < OLDEST:
         todo = f"upgrade the servers to release {OLDEST} or newer"
     elif fit != client:
         todo = f"pip install '{CLIENTS[fit]}' on the driver and every executor"
     return StoreRefused(
-        f"The server's release is {server}, and the Python client's {client}",
-        why="a client speaks to servers of its own major release and of the next one, 8 and newer",
+        f"The server's release is {server}, and the Python client's is {client}",
+        why="a client supports servers of its own major release and of the next one, 8 and newer",
         todo=todo,
     )
 
@@ -71,16 +71,16 @@ def require_safe_indices(
     names: Iterable[str],
     require: Callable[[Target], None] = fitness.require_own,
 ) -> None:
-    """Refuse indices of the connector's own that may lose some of what they hold."""
+    """Reject indices of the connector that may lose what they hold."""
     for index in names:
         if found := targets.resolve(cluster, index):
             require(found)
 
 
 def require_apart(cluster: Cluster, index: str, own: tuple[str, ...], letters: str | None) -> None:
-    """Refuse a target that is one index with the connector's own or the one of dead letters.
+    """Reject a target that is also an index of the connector, or the index of dead letters.
 
-    The target and that of letters may be named by aliases; of a template nothing is known.
+    Aliases may name the target and the index of dead letters. A template is not checked.
     """
     ours = set[str]().union(*(behind(cluster, name) for name in own))
     target = set() if "{" in index else behind(cluster, index)
@@ -93,35 +93,34 @@ def require_apart(cluster: Cluster, index: str, own: tuple[str, ...], letters: s
 
 
 class TargetWatch:
-    """Looks at the target, before each decision: a name that stays says nothing of it.
+    """Checks the target before each decision: behind the same name it may have changed.
 
-    An index may be deleted and made anew, or a pipeline get another body, from one epoch to the
-    next. So one request (and one for ingest pipelines, where there are any) asks for all that the
-    guarantee rests on, and what is not as it was when it was found to be fit is looked at as a
-    whole once more.
+    From one epoch to the next somebody may recreate an index, or change a pipeline. So one request,
+    and another one for ingest pipelines, reads everything that the guarantee depends on. If
+    anything differs from the target that passed the checks, all checks run again.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self._of: Documents | None = None  # what the target is fit for
-        self._target: Target | None = None  # it is none where each row names it
-        self._pipelines: Definitions = {}  # that rows go through, and those that they call
+        self._of: Documents | None = None  # the documents that the target is fit for
+        self._target: Target | None = None  # None where each row names its index
+        self._pipelines: Definitions = {}  # those that rows pass through, and those that they call
 
     def require_fit(self, documents: Documents) -> Target | None:
-        """The target as a query may begin with it, made fit where that can be done; or refused."""
+        """The target at the start of a query, adjusted where possible; rejects an unfit target."""
         return self._whole(documents, documents.create)
 
     def require_still_fit(self, documents: Documents) -> Target | None:
-        """The target as it is now; refused if it is gone since the query began, or not fit now."""
-        if documents.parts:  # an index may have come since, with a pipeline of its own
+        """The current target; rejects one that was deleted since the start, or is unfit now."""
+        if documents.parts:  # an index may be new, with its own pipeline
             return self._whole(documents, None)
         appends = documents.follows_aliases
         now = targets.resolve(self.cluster, documents.index, appends=appends, whole=False)
         if now is None:
             raise StoreRefused(
-                f"There is no index {documents.index} any more",
-                why="it was deleted since the query began; the rows of earlier epochs are gone with"
-                " it",
+                f"Index {documents.index} no longer exists",
+                why="somebody deleted it after the query began, and with it the rows of earlier"
+                " epochs",
                 todo="restore it from a snapshot, or create it, then restart the query; to write"
                 " all rows again, start a new checkpoint",
             )
@@ -133,7 +132,7 @@ class TargetWatch:
 
     @property
     def has_pipelines(self) -> bool:
-        """Whether rows went through ingest pipelines when the target was last looked at."""
+        """Whether rows passed through ingest pipelines at the last check of the target."""
         return bool(self._pipelines)
 
     def _whole(self, documents: Documents, new: Stored | None) -> Target | None:
@@ -146,8 +145,8 @@ class TargetWatch:
 def _fit_target(
     cluster: Cluster, documents: Documents, new: Stored | None
 ) -> tuple[Target | None, Definitions]:
-    if documents.parts:  # there is no index before the first row
-        # Also where rows bring their own pipeline: an index has one for the end.
+    if documents.parts:  # the first row creates the index
+        # Even where option pipeline is set: an index may also have a final pipeline.
         pattern = templates.pattern(documents.parts)
         of_names = templates.settings(cluster, pattern, documents.index)
         return None, _fit_pipelines(cluster, documents, {}, *of_names)
@@ -155,7 +154,7 @@ def _fit_target(
     found = targets.resolve(cluster, name, appends=appends)
     if found is None:
         _require_no_stream(cluster, documents)
-    # Mode overwrite writes to an alias of the index that is made.
+    # Mode overwrite writes to an alias of the new index.
     index = f"{name}{aliases.FIRST}" if documents.overwrites else name
     made = found is None and new is not None
     if made:
@@ -166,7 +165,7 @@ def _fit_target(
         return _require_fit(cluster, documents, found)
     except SparkonceError:
         if made:
-            with suppress(StoreError):  # the reason is what is not fit
+            with suppress(StoreError):  # the error to report is the first one
                 _take_back(cluster, index)
         raise
 
@@ -174,12 +173,12 @@ def _fit_target(
 def _require_no_stream(cluster: Cluster, documents: Documents) -> None:
     name = documents.index
     if template := templates.stream_of(cluster, name):
-        todo = f"make it (PUT _data_stream/{name}), then restart the query"
+        todo = f"create it (PUT _data_stream/{name}), then restart the query"
         if documents.mode.guard is not RowGuard.ID:
-            todo = f"name an index that {template} does not match, as a data stream takes appends"
+            todo = f"name an index that {template} does not match: data streams accept only appends"
         raise OptionError(
-            f"Option index: there is no data stream {name}",
-            why=f"index template {template} matches that name, and makes data streams alone",
+            f"Option index: data stream {name} does not exist",
+            why=f"index template {template} matches that name, and creates only data streams",
             todo=todo,
         )
 
@@ -189,9 +188,9 @@ def _require_fit(
 ) -> tuple[Target | None, Definitions]:
     if found is None:
         raise OptionError(
-            f"Option index: there is no index {documents.index}",
-            why="a first write would make it, with mappings that are guessed from one row",
-            todo="create it, mend the option, or set option createIndex=true",
+            f"Option index: index {documents.index} does not exist",
+            why="the first write would create it, with mappings guessed from one row",
+            todo="create it, correct the option, or set option createIndex=true",
         )
     fitness.require_fit(found, documents)
     through = _fit_pipelines(cluster, documents, found.settings)
@@ -232,8 +231,8 @@ def _raise_gc_deletes(cluster: Cluster, target: Target) -> None:
     body = {GC_DELETES: f"{TOMBSTONES}s"}
     if cluster.ask(doing, "PUT", settings, body=body, allow=(403,)).status == 403:
         log.warning(
-            "Index %s forgets after %s what was deleted, and this user may not change that:"
-            " a write that is late by more brings a deleted document back",
+            "Index %s forgets deleted documents after %s, and this user may not change that:"
+            " a write that arrives later restores a deleted document",
             *(target.name, now),
         )
 
@@ -242,7 +241,7 @@ def _create(cluster: Cluster, index: str, body: Mapping[str, Any]) -> bool:
     status, error = indices.make(cluster, index, body)
     if error:
         why, todo = _of_creation(f"{error.get('type')}: {message(error)}")
-        what = f"Option createIndex could not make index {index}: {error.get('reason')}"
+        what = f"Option createIndex could not create index {index}: {error.get('reason')}"
         raise OptionError(what, why, todo)
     return status == 200
 
@@ -251,30 +250,30 @@ def _of_creation(error: str) -> tuple[str, str]:
     """Why, and what to do."""
     limits = {
         "Limit of total fields": ("total_fields", "columns", "write fewer columns"),
-        "Limit of mapping depth": ("depth", "structs in structs", "make structs less deep"),
+        "Limit of mapping depth": ("depth", "nested structs", "nest fewer structs"),
         "Limit of nested": ("nested_fields", "nested fields", "write fewer of them"),
     }
     for words, (limit, many, fewer) in limits.items():
         if words in error:
-            raised = f"raise index.mapping.{limit}.limit for it by an index template"
-            return f"the query has more {many} than that", f"{raised}, or {fewer}"
+            raised = f"raise index.mapping.{limit}.limit for the index by an index template"
+            return f"the query has more {many} than the limit", f"{raised}, or {fewer}"
     if error.startswith("invalid_index_name_exception"):
-        return "the cluster refuses its name", "mend option index"
+        return "the cluster rejects the name", "correct option index"
     if error.startswith(("mapper_", "document_parsing", "illegal_argument")):
-        return "the cluster refuses the mapping", "rename the column, or create the index by hand"
-    return "the cluster refuses it", "mend what it names, or create the index by hand"
+        return "the cluster rejects the mapping", "rename the column, or create the index by hand"
+    return "the cluster rejects the index", "correct what it names, or create the index by hand"
 
 
 def _take_back(cluster: Cluster, index: str) -> None:
-    """Delete an index that was just made and is not fit, unless somebody has written to it."""
-    doing, absent = f"taking back index {index}", (403, 404)
+    """Delete a new index that is unfit, unless somebody has written to it."""
+    doing, absent = f"deleting new index {index}", (403, 404)
     blocked = cluster.ask(doing, "PUT", path(index, "_block", "write"), allow=absent)
     if blocked.status != 200:
         return
     cluster.ask(doing, "POST", path(index, "_refresh"), allow=absent)
     counted = cluster.ask(doing, "GET", path(index, "_count"), allow=absent)
     shards = counted.body["_shards"] if counted.status == 200 else {}
-    # A shard that has no copy anywhere counts as neither: rows of it can't be seen.
+    # A shard without any copy counts as neither: its rows are invisible.
     whole = counted.status == 200 and shards["successful"] == shards["total"]
     if whole and not counted.body["count"]:
         cluster.ask(doing, "DELETE", path(index), allow=absent)

@@ -188,7 +188,7 @@ def test_what_was_found_until_the_time_was_over_is_no_page(index: Index, by_arro
 @pytest.mark.parametrize("query", ['{"nope": {}}', '{"range": {"at": {"gte": "xx"}}}'])
 def test_a_query_that_the_cluster_refuses_is_told_as_such(index: Index, query: str) -> None:
     index.fill({"at": {"type": "date"}}, [{"at": 0}])
-    with pytest.raises(StoreRefused, match="mend option query") as told:
+    with pytest.raises(StoreRefused, match="correct option query") as told:
         index.source(query=query).splits()
     assert "unknown query [nope]" in str(told.value) or "[xx]" in str(told.value)
     assert not any(of_sink in str(told.value) for of_sink in ("deadLetter", "mapping", "restart"))
