@@ -184,7 +184,7 @@ def test_batch_without_a_name_is_refused_before_its_decision(
 ) -> None:
     query = make()
     batch = Unnamed(ROWS, **query.options)
-    with pytest.raises(OptionError, match=r"has no name.*set txnAppId"):
+    with pytest.raises(OptionError, match=r"needs a batch with a name.*set txnAppId"):
         batch.run(0, rows(7))
     query.run(0, rows(0))
     assert seen() == {0: SIZE}
@@ -306,7 +306,7 @@ def test_one_that_comes_after_a_later_one_replaces_nothing(
     admin.recover(admin.sink(overwriting.name), over_newer=True)
     assert held(elastic, alias) == list(NEW)
     assert len(elastic.indices.get(index=f"{alias}*").body) == 1
-    assert "comes too late" in caplog.text
+    assert "is too late" in caplog.text
 
 
 def test_an_index_itself_is_not_replaced(elasticsearch_url: str, alias: str) -> None:

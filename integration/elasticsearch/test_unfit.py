@@ -89,7 +89,7 @@ def test_pipeline_that_is_deleted_in_mid_query_makes_no_row_a_bad_one(
     aside = {"onBadRow": "deadLetter", "deadLetter": bad_index}
     query = index.into(COUNTER, key="id", pipeline=index, **aside)
     index.client.ingest.delete_pipeline(id=index)
-    with pytest.raises(OptionError, match="there is no ingest pipeline"):
+    with pytest.raises(OptionError, match=r"ingest pipeline '.*' does not exist"):
         query.run(0, ones(range(5)))
     index.client.ingest.put_pipeline(id=index, processors=[])
     query.restart()
@@ -318,7 +318,7 @@ def test_pipeline_with_another_body_stops_the_next_epoch_before_its_decision(ind
     index.client.ingest.put_pipeline(id=called, processors=[moves])
     require_refused_undecided(query, StoreRefused, f"{called}.*has 'set'")
     index.client.ingest.delete_pipeline(id=index)
-    require_refused_undecided(query, SparkonceError, f"no ingest pipeline '{index}'")
+    require_refused_undecided(query, SparkonceError, f"ingest pipeline '{index}' does not exist")
     index.client.ingest.put_pipeline(id=index, processors=[])
     query.run(1, ONE)
     assert len(index.documents()) == 2

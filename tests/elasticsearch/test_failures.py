@@ -253,7 +253,7 @@ def test_404_of_a_proxy_is_not_taken_for_one_of_the_cluster(say: Say, step: str)
 
 def test_alias_that_not_all_nodes_took_is_moved_again(say: Say) -> None:
     cluster = say(200, {"acknowledged": False})
-    with pytest.raises(StoreUnreachable, match="did not take alias seen in time"):
+    with pytest.raises(StoreUnreachable, match="did not apply alias seen in time"):
         aliases._filter(cluster, "seen", "x", {})
 
 

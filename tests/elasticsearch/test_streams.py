@@ -94,7 +94,7 @@ def test_index_that_does_not_answer_is_not_taken_for_one_without_the_row() -> No
 
 def test_stream_that_seems_to_be_gone_takes_no_rows() -> None:
     stream = Stream()
-    with pytest.raises(StoreRefused, match="no data stream stream any more"):
+    with pytest.raises(StoreRefused, match="Data stream stream no longer exists"):
         resend(stream)
 
 

@@ -1,1 +1,1 @@
-"""What is known of the user's index: what its name leads to, mappings, pipelines."""
+"""The user's index: the names that point to it, its mappings and its pipelines."""

@@ -1,13 +1,15 @@
-"""Aliases that show whole epochs: option ``visibleAlias``, mode overwrite; one alias for a sink id.
+"""Aliases that show whole epochs: option ``visibleAlias`` and mode overwrite.
 
-With `visibleAlias` each document carries its sink and the fence of its decision. The alias has a
-filter that lets through what this sink has decided up to a fence; it is moved, in one update of the
-cluster's state, once all documents of an epoch can be found.
+With `visibleAlias` each document carries its sink and the fence of its decision. The filter of the
+alias selects the documents of this sink up to a fence. Once searches find all documents of an
+epoch, one update of the cluster's state raises that fence.
 
-In mode overwrite a batch goes into an index of its own. Readers see the old index until all rows of
-the new one can be found. Then, in one update of the cluster's state, its aliases lead to the new
-index and it is deleted, see
+In mode overwrite a batch goes into a new index. Readers see the old index until searches find all
+rows of the new one. Then one update of the cluster's state points all aliases of the old index to
+the new one and deletes the old index, see
 https://www.elastic.co/docs/api/doc/elasticsearch/operation/operation-indices-update-aliases
+
+This module also ensures that each sink id writes to an index by one name only.
 """
 
 from __future__ import annotations
@@ -31,68 +33,68 @@ from sparkonce.protocol import Manifest, digest
 log = logging.getLogger("sparkonce")
 
 SHOWING, REPLACING = "showing an epoch", "replacing an index"
-NOTING, LOOKING = "noting where a sink writes", "looking who writes into an index"
-FIRST = "-000001"  # behind the name of an alias, in that of the first index made for it
+NOTING, LOOKING = "recording where a sink writes", "searching for sinks of an index"
+FIRST = "-000001"  # suffix of the first index of an alias
 
 OF_ITSELF = ("uuid", "creation_date", "provided_name", "version", "resize", "blocks", "history")
-"""Settings that an index does not share with its successor."""
+"""Settings that a successor does not take from the old index."""
 
 
 class AliasFilter(NamedTuple):
-    """What an alias shows: what a sink has decided up to a fence; nothing if it is nobody's yet."""
+    """The filter of an alias: documents of a sink up to a fence; none while no sink has it."""
 
-    sink: str  # its digest, as documents have it
+    sink: str  # its digest, as in documents
     fence: int
 
 
 def stamp(sink: str, fence: int) -> str:
-    """What each document of a decision carries."""
+    """The member that marks each document of a decision."""
     return f'"{OWN}":{{"sink":"{digest(sink)}","fence":{fence}}}'
 
 
 def prepare(cluster: Cluster, alias: str, index: str) -> None:
-    """See that the alias is there, and shows nothing else; `OptionError` if it is another's."""
-    there = _behind(cluster, alias, f"looking at alias {alias}")
-    if others := [name for name in there if name != index]:
+    """Ensure that the alias exists for this index; `OptionError` if it shows other indices."""
+    found = _behind(cluster, alias, f"reading alias {alias}")
+    if others := [name for name in found if name != index]:
         raise OptionError(
             f"Option visibleAlias={alias!r} is an alias of {', '.join(others)}",
-            why="readers would see them beside the epochs of this query",
+            why="readers would see documents of those indices beside the epochs of this query",
             todo="name another alias",
         )
-    if not there:
-        # Nothing is shown before the first epoch is whole.
+    if not found:
+        # The alias shows nothing before the first epoch is whole.
         _filter(cluster, alias, index, {"match_none": {}})
 
 
 def claim(cluster: Cluster, alias: str, index: str, sink: str, *, once: bool) -> None:
-    """See, before a decision, that the alias will show it; it shows nothing else from now on.
+    """Reserve the alias for this sink before a decision.
 
-    With `once`, no other decision of this sink will come.
+    With `once`, this is the only decision of the sink.
 
     Raises:
-        OptionError: it would show one batch alone, or is an alias of another index.
-        StoreRefused: it shows another sink.
+        OptionError: the alias would show only one batch, or belongs to another index.
+        StoreRefused: the alias shows another sink.
     """
     if once:
         raise OptionError(
-            f"Option visibleAlias={alias!r} does not go with a batch that has no name",
-            why="the alias shows what one sink has decided, and such a batch is a sink by itself,"
-            " whatever sinkId says: the alias would show no batch after it",
+            f"Option visibleAlias={alias!r} needs a batch with a name",
+            why="the alias shows the decisions of one sink, and a batch without a name is a sink of"
+            " its own, whatever sinkId is: the alias would show no later batch",
             todo="set txnAppId and txnVersion beside sinkId, or write by writeStream or in"
             " foreachBatch",
         )
     prepare(cluster, alias, index)
     if not _is_own(cluster, alias, index, sink):
-        # Nobody's yet. Whoever comes at the same time finds this, or is found here.
+        # No sink has it yet. Of two concurrent sinks, at least one finds the filter of the other.
         _filter(cluster, alias, index, _decided(sink, -1))
         _is_own(cluster, alias, index, sink)
 
 
 def show(cluster: Cluster, alias: str, sink: str, to: Destination) -> None:
-    """Let readers see all that this sink has decided up to a fence.
+    """Show readers all decisions of this sink up to a fence.
 
-    The index is refreshed first, lest a shard shows its part of the epoch later than the others:
-    where one would, nothing is shown (`StoreUnreachable`).
+    This refreshes the index first, or some shards would show their part of the epoch later than
+    others. If the refresh misses a shard, the alias stays unchanged (`StoreUnreachable`).
     """
     _is_own(cluster, alias, to.index, sink, decided=True)
     _refresh(cluster, to.index)
@@ -105,7 +107,7 @@ def _decided(sink: str, fence: int) -> dict[str, Any]:
 
 
 def shown_by(query: Mapping[str, Any]) -> AliasFilter | None:
-    """What a filter shows, as a search has it; None if it is not of this module."""
+    """The filter in a search; None if this module did not write it."""
     match query:
         case {"match_none": _}:
             return AliasFilter("", -1)
@@ -119,12 +121,12 @@ def shown_by(query: Mapping[str, Any]) -> AliasFilter | None:
 
 
 def of_sink(sink: str) -> dict[str, Any]:
-    """A query of all that a sink has decided, shown or not, by the sink as a filter has it."""
+    """A query for all documents of a sink, visible or not; `sink` is its digest."""
     return {"term": {f"{OWN}.sink": sink}}
 
 
 def hidden(by: AliasFilter) -> dict[str, Any]:
-    """A query of what an alias will show later; of all, as long as it is nobody's."""
+    """A query for the documents that the alias hides; for all while no sink has it."""
     if not by.sink:
         return {"match_all": {}}
     later = {"range": {f"{OWN}.fence": {"gt": by.fence}}}
@@ -132,10 +134,10 @@ def hidden(by: AliasFilter) -> dict[str, Any]:
 
 
 def _refresh(cluster: Cluster, index: str) -> None:
-    """Let every copy that answers searches show what it has.
+    """Refresh every copy that answers searches.
 
-    Copies without a node are not refreshed, nor do they answer. A copy of a shard whose primary is
-    missing is not refreshed either, which the answer does not call a failure.
+    Copies without a node are not refreshed, and answer no searches. A copy of a shard whose primary
+    is missing is not refreshed either, though the answer reports no failure.
     """
     shards = JsonObject(cluster.ask(SHOWING, "POST", path(index, "_refresh")).body["_shards"])
     done, failed = shards["successful"], shards["failed"]
@@ -147,13 +149,13 @@ def _refresh(cluster: Cluster, index: str) -> None:
         raise StoreUnreachable(
             f"Epoch not shown: {failed} copies of shards of {index} failed to refresh, and {done}"
             f" of {health['active_shards']} did {reasons[0] if reasons else ''}".rstrip(),
-            why="all its rows are written, and such a copy would show some of them and not others",
-            todo="look into the cluster; the query goes on by itself, or once it is restarted",
+            why="all its rows are written, but such a copy would show only some of them",
+            todo="check the cluster; the query resumes by itself, or after a restart",
         )
 
 
 def _is_own(cluster: Cluster, alias: str, index: str, sink: str, *, decided: bool = False) -> bool:
-    """Whether an alias shows this sink; False if it shows none, `StoreRefused` if another."""
+    """Whether the alias shows this sink; False if none, `StoreRefused` if another one."""
     answer = cluster.ask(SHOWING, "GET", path(index, "_alias", alias), allow=(404,))
     if answer.status == 404:
         return False
@@ -161,13 +163,13 @@ def _is_own(cluster: Cluster, alias: str, index: str, sink: str, *, decided: boo
     terms = (one.get("term", {}) for one in about.get("bool", {}).get("filter", []))
     sinks = {term[f"{OWN}.sink"] for term in terms if f"{OWN}.sink" in term}
     if sinks - {digest(sink)}:
-        dropped = f"drop this one (DELETE {index}/_alias/{alias}), which hides them"
-        todo = f"name another alias; or if readers need the other sink's rows no more, {dropped}"
-        if decided:  # the decision keeps its alias, whatever the option says by now
-            todo = f"once readers need the other sink's rows no more, {dropped}"
+        dropped = f"delete this one (DELETE {index}/_alias/{alias}), which hides them"
+        todo = f"name another alias; or if no reader needs the other sink's rows, {dropped}"
+        if decided:  # a decision keeps its alias, even if the option has changed
+            todo = f"once no reader needs the other sink's rows, {dropped}"
         raise StoreRefused(
             f"Option visibleAlias={alias!r} is the alias of another sink",
-            why="it shows the epochs of one sink, and would hide those of the other",
+            why="an alias shows the epochs of one sink, and would hide those of the other",
             todo=f"{todo}; then restart the query",
         )
     return bool(sinks)
@@ -176,14 +178,14 @@ def _is_own(cluster: Cluster, alias: str, index: str, sink: str, *, decided: boo
 def _filter(cluster: Cluster, alias: str, index: str, query: Mapping[str, Any]) -> None:
     action = {"add": {"index": index, "alias": alias, "filter": query}}
     answer = cluster.ask(SHOWING, "POST", "/_aliases", body={"actions": [action]})
-    todo = "look into the cluster; the query goes on by itself, or once it is restarted"
+    todo = "check the cluster; the query resumes by itself, or after a restart"
     _require_taken(answer, f"alias {alias}", todo)
 
 
 def _require_taken(answer: Answer, what: str, todo: str) -> None:
     if not answer.body["acknowledged"]:
-        why = "they are slow, or the cluster loses some"
-        raise StoreUnreachable(f"Some nodes did not take {what} in time", why, todo)
+        why = "they are slow, or the cluster is losing nodes"
+        raise StoreUnreachable(f"Some nodes did not apply {what} in time", why, todo)
 
 
 def _behind(cluster: Cluster, alias: str, doing: str = REPLACING) -> list[str]:
@@ -192,9 +194,9 @@ def _behind(cluster: Cluster, alias: str, doing: str = REPLACING) -> list[str]:
 
 
 def make(cluster: Cluster, to: Destination, alias: str) -> bool:
-    """Make the index of an overwrite as the one is that it replaces, unless it is there.
+    """Create the index of an overwrite with the settings and mappings of the one it replaces.
 
-    Gives whether it is wanted: not where another overwrite has replaced that index meanwhile.
+    Returns False if another overwrite has replaced that index in the meantime.
     """
     if cluster.ask(REPLACING, "HEAD", path(to.index), allow=(404,)).status == 200:
         return True
@@ -208,15 +210,16 @@ def make(cluster: Cluster, to: Destination, alias: str) -> bool:
     _, error = indices.make(cluster, to.index, body)
     if error:
         raise StoreRefused(
-            f"Index {to.index}, which replaces {to.replaces}, could not be made: {message(error)}",
-            why="it gets settings and mappings of that one, and the cluster refuses them",
-            todo="mend what it names, then run `sparkonce recover`",
+            f"Index {to.index}, to replace {to.replaces}, could not be created: {message(error)}",
+            why="the new index copies settings and mappings of the old one, and the cluster rejects"
+            " them",
+            todo="correct what the cluster names, then run `sparkonce recover`",
         )
     return True
 
 
 def take_over(cluster: Cluster, to: Destination, alias: str) -> None:
-    """Let all aliases of the old index lead to the new one, and delete the old one."""
+    """Point all aliases of the old index to the new one, and delete the old one."""
     answer = cluster.ask(REPLACING, "GET", path(to.replaces, "_alias"), allow=(404,))
     if answer.status == 200:
         cluster.ask(REPLACING, "POST", path(to.index, "_refresh"))
@@ -229,72 +232,71 @@ def take_over(cluster: Cluster, to: Destination, alias: str) -> None:
             REPLACING, "POST", "/_aliases", body={"actions": actions}, allow=(404,)
         )
     if answer.status == 200:
-        todo = "look into the cluster, then run `sparkonce recover`"
+        todo = "check the cluster, then run `sparkonce recover`"
         _require_taken(answer, f"aliases of {to.index}", todo)
-    # The old index is gone: another try was first, or a later overwrite took its place.
+    # The old index was deleted, by another try or by a later overwrite.
     elif to.index not in _behind(cluster, alias):
         _require_superseded(cluster, to, alias)
-        # No alias will lead to it.
+        # No alias will point to the new index.
         cluster.ask(REPLACING, "DELETE", path(to.index), allow=(404,))
 
 
 def _require_superseded(cluster: Cluster, to: Destination, alias: str) -> None:
-    """Go on only where the alias leads to the index of an overwrite that was decided later."""
+    """Reject the state unless the alias points to the index of a later overwrite."""
     others = _behind(cluster, alias)
     if not others:
         raise StoreRefused(
-            f"Index {to.replaces} is there no more, nor is one behind alias {alias}",
-            why="something else has deleted it since the batch was decided",
-            todo="make it anew, with its aliases, then run `sparkonce recover`",
+            f"Index {to.replaces} no longer exists, and alias {alias} points to no index",
+            why="another program deleted the index after the batch was decided",
+            todo="recreate it with its aliases, then run `sparkonce recover`",
         )
-    log.warning("%s comes too late: %s has replaced %s", to.index, others, to.replaces)
+    log.warning("%s is too late: %s has replaced %s", to.index, others, to.replaces)
 
 
 class IndexNames:
-    """Notes, beside the ledgers, where sinks write.
+    """Records, beside the ledgers, the indices that each sink writes to.
 
-    An alias and its index are two targets by option ``index``, and so two ledgers, of which neither
-    knows what the other has decided. So each sink notes beside its ledger which indices its target
-    has led to, before it decides; and a sink that comes new to an index looks who was there before
-    under the same sink id. A note stays when an alias moves on.
+    An alias and its index are two targets, and so have two ledgers, neither of which knows the
+    decisions of the other. So each sink records, before it decides, every index that its target has
+    pointed to. A sink that is new to an index looks for earlier sinks with the same sink id. A
+    record stays when the alias moves to another index.
     """
 
     def __init__(self, records: LedgerRecords) -> None:
         self.records = records
-        self._noted: set[tuple[str, str]] = set()
+        self._recorded: set[tuple[str, str]] = set()
 
     def require_one(self, manifest: Manifest, index: str) -> None:
-        """Refuse to decide a manifest whose sink id has another name for the same index.
+        """Reject a manifest whose sink id has another name for the same index.
 
-        Of a template, `index` is the pattern of the names that rows bring.
+        For a template, `index` is the pattern of its names.
         """
-        if (manifest.sink, index) in self._noted:
+        if (manifest.sink, index) in self._recorded:
             return
         ledger = from_record(self.records.read(manifest.sink), manifest.sink)
         begins = ledger is None or not ledger.totals.epochs
-        # A batch without a name has an id of its own, and is none's repetition.
+        # A batch without a name has its own id, and repeats no other one.
         if ledger is None or not ledger.owner.once:
-            new = self._note(manifest, index)
-            notes = self._notes(manifest.sink) if new or begins else []
-            moved = any(sink == manifest.sink and at != index for sink, at, _ in notes)
-            for sink, at, name in notes if begins or moved else ():
+            new = self._record(manifest, index)
+            found = self._recorded_of(manifest.sink) if new or begins else []
+            moved = any(sink == manifest.sink and at != index for sink, at, _ in found)
+            for sink, at, name in found if begins or moved else ():
                 if sink != manifest.sink and meet(at, index) and self._has_ledger(sink):
-                    if new:  # it writes nothing there, and stands in nobody's way
-                        note = path(self.records.indices.ledger, "_doc", _id(manifest, index))
-                        self.records.cluster.ask(NOTING, "DELETE", note, allow=(404,))
+                    if new:  # this sink writes nothing there, and must not block others
+                        own = path(self.records.indices.ledger, "_doc", _id(manifest, index))
+                        self.records.cluster.ask(NOTING, "DELETE", own, allow=(404,))
                     here, there = manifest.target.partition(":")[2], name.partition(":")[2]
                     raise StoreRefused(
-                        f"Option index={here!r} leads to {index}, into which this sink id writes as"
+                        f"Option index={here!r} points to {index}, to which this sink id writes as"
                         f" {there!r}",
-                        why=f"each name has a ledger of its own, and that of {sink} would not be"
-                        " asked: what it has applied would be applied again",
-                        todo=f"set index={there}; or if these are other rows, set a sinkId of their"
-                        " own",
+                        why=f"each name has its own ledger. Without a look at that of {sink}, rows"
+                        " that it has applied would be applied again",
+                        todo=f"set index={there}; or if these are other rows, set another sinkId",
                     )
-        self._noted.add((manifest.sink, index))
+        self._recorded.add((manifest.sink, index))
 
-    def _note(self, manifest: Manifest, index: str) -> bool:
-        """Write a note; whether it was not there. Two that come at once find each other's."""
+    def _record(self, manifest: Manifest, index: str) -> bool:
+        """Record an index; whether it is new. Two concurrent sinks find each other's record."""
         about = {"name": manifest.sink, "place": index, "target": manifest.target}
         target = path(self.records.indices.ledger, "_create", _id(manifest, index))
         answer = self.records.cluster.ask(
@@ -306,8 +308,8 @@ class IndexNames:
         ledger = from_record(self.records.read(sink), sink)
         return ledger is not None and not ledger.owner.forgotten
 
-    def _notes(self, sink: str) -> list[tuple[str, str, str]]:
-        """The sinks of the same sink id, with an index and the name for it, each."""
+    def _recorded_of(self, sink: str) -> list[tuple[str, str, str]]:
+        """The records of all sinks with the same sink id: sink, index, and name of the index."""
         cluster, index = self.records.cluster, self.records.indices.ledger
         cluster.ask(LOOKING, "POST", path(index, "_refresh"))
         same = {"prefix": {"name": f"{sink.rpartition('@')[0]}@"}}
@@ -319,5 +321,5 @@ class IndexNames:
 
 
 def _id(manifest: Manifest, index: str) -> str:
-    # As long as the name is, which may be 255 bytes of the 512 that an id may have.
+    # A name has at most 255 bytes, and an id 512.
     return f"naming/{digest(manifest.sink)}/{index}"

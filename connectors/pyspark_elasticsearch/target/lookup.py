@@ -1,4 +1,4 @@
-"""The target as the cluster knows it: which index a name leads to, and the fields that it has."""
+"""Looks up the target: the index that a name points to, its settings and its fields."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ _SIMPLE: tuple[tuple[Any, dict[str, Any]], ...] = (
     (types.is_large_binary, {"type": "binary"}),
     (types.is_date, {"type": "date"}),
     (types.is_timestamp, {"type": "date"}),
-    (types.is_map, {"type": "flattened", "ignore_above": 8000}),  # its terms hold the key, too
+    (types.is_map, {"type": "flattened", "ignore_above": 8000}),  # its terms include the key
 )
-OWN = "sparkonce"  # the field in which documents keep what this connector needs
+OWN = "sparkonce"  # the field of a document that this connector uses
 GUARD: dict[str, Any] = {"type": "object", "enabled": False}
-"""Its mapping where `guard.painless` keeps there what has changed a document.
+"""Its mapping where `guard.painless` keeps the guard of a document there.
 
-Not enabled, as the guard is read from the source alone: nothing of it is indexed, and a mapping
-that is strict, or full, has no say in it.
+It is not enabled, because the script reads the guard from the source. So the index needs no terms
+of it, and a strict or full mapping accepts it.
 """
 
 STAMP: dict[str, Any] = {"properties": {"sink": {"type": "keyword"}, "fence": {"type": "long"}}}
-"""Its mapping where it tells of which decision a document is, by which an alias is filtered."""
+"""Its mapping where it names the decision of a document, for the filter of an alias."""
 
-LONGEST_KEYWORD = 8191  # characters of which UTF-8 makes no more bytes than Lucene takes for a term
+LONGEST_KEYWORD = 8191  # characters whose UTF-8 form fits the limit of a term in Lucene
 _PARTS = ("_source", "_routing", "dynamic")
-"""Of the mappings, all that another index of the same name must not have otherwise unseen."""
+"""The parts of the mappings in which a recreated index may differ unseen."""
 
 _WHOLE = {"include_defaults": "true"}
 _BRIEF = {
@@ -55,11 +55,11 @@ _BRIEF = {
 class Target(NamedTuple):
     """An index."""
 
-    name: str  # of the index itself, whatever alias leads to it; or of the data stream
+    name: str  # of the index itself, also behind an alias; or of the data stream
     settings: Mapping[str, Any]  # flat, defaults included
     mappings: Mapping[str, Any]  # of its fields
-    since: str  # of a data stream, the index that takes its writes; the settings are that one's
-    sign: Any  # all that was set of it, with its uuid: as long as that stays it is what it was
+    since: str  # the write index of a data stream, whose settings these are; else empty
+    sign: Any  # explicit settings with the uuid, and mappings: equal while the index is unchanged
 
     @property
     def fields(self) -> Mapping[str, Any]:
@@ -67,14 +67,14 @@ class Target(NamedTuple):
         return self.mappings.get("properties", {})  # type: ignore[no-any-return]
 
     def setting(self, name: str) -> str:
-        """A setting, in lower case; empty where it is not set."""
+        """A setting in lower case; empty if it is not set."""
         return str(self.settings.get(name) or "").lower()
 
 
 def definition(schema: pa.Schema, own: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The mappings of an index that option ``createIndex`` makes for rows of a schema.
+    """The mappings of an index that option ``createIndex`` creates for rows of a schema.
 
-    The connector's own field, where documents have it, gets the mapping `own`.
+    If documents have the field of the connector, `own` is its mapping.
     """
     fields = {column.name: _field(column.type) for column in schema}
     if own:
@@ -100,12 +100,12 @@ def _field(kind: pa.DataType) -> dict[str, Any]:
 def resolve(
     cluster: Cluster, name: str, *, appends: bool = False, whole: bool = True
 ) -> Target | None:
-    """The index that the name of an index, alias or data stream leads to now; None if none.
+    """The index that a name (of an index, alias or data stream) points to; None if none.
 
-    Unless it `appends`, it must be one index for ever. The `whole` is all that there is to know.
+    Unless it `appends`, the index must never change. `whole` asks for all settings and mappings.
     """
     params = {"flat_settings": "true", **(_WHOLE if whole else _BRIEF)}
-    doing = f"looking at index {name}"
+    doing = f"reading index {name}"
     answer = cluster.ask(doing, "GET", path(name), params=params, allow=(404,))
     if answer.status == 404:
         return None
@@ -113,9 +113,8 @@ def resolve(
     if any(about.get("data_stream") == name for about in found.values()):
         if not appends:
             raise OptionError(
-                f"Option index={name!r} names a data stream, and rows are not appended",
-                why="a data stream takes new documents only, and a rollover moves on to another"
-                " index",
+                f"Option index={name!r} names a data stream, and the write mode is not append",
+                why="a data stream takes new documents only, and a rollover adds another index",
                 todo="name an index, or use writeMode=append",
             )
         since = placement.backing(cluster, name)[-1]
@@ -138,27 +137,27 @@ def _behind_alias(name: str, found: Mapping[str, Any], *, appends: bool) -> str:
         (
             any("data_stream" in about for about in found.values()),
             f"{named} an alias of a data stream",
-            "a row that is sent again is looked up by the name of the stream itself",
+            "the connector looks up a repeated row by the name of the stream itself",
             "name the data stream, an index, or an alias of one",
         ),
         (
             any("index_routing" in about for about in aliases.values()),
             f"{named} an alias that routes documents",
-            "rows go to the index behind it, where its routing does not reach them: they would be"
-            " second documents beside those that others write by the alias",
+            "the connector writes to the index itself, without the routing of the alias. Its rows"
+            " would be second documents beside those that others write by the alias",
             "name the index, and the column of the routing in option routing",
         ),
         (
             len(aliases) > 1 and not appends,
             f"{named} an alias of {', '.join(sorted(aliases))}",
-            "a document is looked up by its id, which may lie in any of them",
+            "the connector looks up a document by its id, which may be in any of them",
             "name one index, or use writeMode=append",
         ),
         (
             any("is_write_index" in about for about in aliases.values()) and not appends,
             f"{named} an alias of {', '.join(aliases)} with is_write_index",
-            "so it may come to be an alias of several indices, by a rollover, and a document is"
-            " looked up by its id, which may lie in any of them",
+            "a rollover may make it an alias of several indices, and the connector looks up a"
+            " document by its id, which may be in any of them",
             "name the index itself, or use writeMode=append",
         ),
         (

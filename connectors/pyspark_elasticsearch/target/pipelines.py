@@ -1,10 +1,10 @@
-"""Ingest pipelines: they may send a row elsewhere than option ``index`` says, or make it newer.
+"""Ingest pipelines, which may redirect a row or change its version.
 
-A row that is sent again is told by its index, id and routing, and an older one by its version; and
-a pipeline may write each of them, by as many names as the server has for them: ``_version``,
-``_source._id``, ``{{a value}}``. So `WRITES` is a list of processors that can be seen to leave them
-alone. What is not in it is refused: also the processors of a release to come. Of pipelines that
-nobody could look at beforehand the answers tell: see `placement`.
+Index, id and routing identify a repeated row, and the version an older one. A pipeline may write
+each of them, under every name that the server has for them: ``_version``, ``_source._id``,
+``{{a value}}``. So `WRITES` lists processors that provably leave them unchanged. All others are
+rejected, also processors of future releases. For pipelines that nobody could check beforehand,
+`placement` checks the answers.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ PAGE = 20  # pipelines in a request: its line is at most 4 KB (``http.max_initia
 Definition = Mapping[str, Any]
 Settings = Mapping[str, Any]
 Writes = Callable[[Settings], Iterable[Any]]
-"""The fields that a processor writes or removes; an empty name stands for what nobody knows."""
+"""Returns the fields that a processor writes or removes; an empty name is an unknown field."""
 
 UNKNOWN = ""
 ADDRESS = (
     *("_index", "_id", "_routing", "_type", "_version", "_version_type", "_if_seq_no"),
     *("_if_primary_term", "_dynamic_templates"),
 )
-"""What releases until now keep of a document beside its source, and let a pipeline write."""
+"""Metadata of a document that a pipeline can write, in all releases until now."""
 
 READS = ("field", "fields", "source_field")
-"""Settings that name fields which are read, unless the processor's kind says otherwise."""
+"""Settings that name fields to read, except in some kinds of processors."""
 
 
 def of(documents: Documents, settings: Settings) -> list[str]:
-    """The pipelines that a row goes through, but for those that they call."""
+    """The pipelines that a row passes through, without those that they call."""
     if documents.mode.verb == "delete":
         return []
     through = dict(of_index(settings))
@@ -49,27 +49,27 @@ def of(documents: Documents, settings: Settings) -> list[str]:
 
 
 def of_index(settings: Settings) -> list[tuple[str, str]]:
-    """The settings of an index that name a pipeline, with its name."""
+    """The settings of an index that name a pipeline, each with that name."""
     named = ((option, str(settings.get(option, NONE))) for option in (DEFAULT, FINAL))
     return [(option, name) for option, name in named if name != NONE]
 
 
 def tree(cluster: Cluster, first: Iterable[str]) -> dict[str, Definition]:
-    """The definitions of pipelines and of those that they call; of what is not there empty ones."""
+    """The definitions of pipelines and of those that they call; empty if one is missing."""
     found: dict[str, Definition] = {}
     names = set(first)
     while names:
         level = read(cluster, names)
         found |= level
         called = (one["name"] for about in level.values() for one in _calls(about))
-        # By a name that a row makes up no pipeline is called: that is refused.
+        # A name from a row calls no pipeline here: `require_kept` rejects it.
         names = {str(name) for name in called if "{{" not in name} - found.keys()
     return found
 
 
 def read(cluster: Cluster, names: Iterable[str]) -> dict[str, Definition]:
-    """The definitions of these pipelines as they are now; an empty one of what is not there."""
-    found, doing = dict[str, Definition](), "looking at ingest pipelines"
+    """The current definitions of these pipelines; empty if one is missing."""
+    found, doing = dict[str, Definition](), "reading ingest pipelines"
     for page in batches(sorted(names), PAGE):
         target = path("_ingest", "pipeline", ",".join(page))
         status, body = cluster.ask(doing, "GET", target, allow=(404,))
@@ -78,45 +78,45 @@ def read(cluster: Cluster, names: Iterable[str]) -> dict[str, Definition]:
 
 
 def require_kept(documents: Documents, found: Mapping[str, Definition]) -> None:
-    """Refuse pipelines, unless all that they do leaves alone what addresses a document.
+    """Reject pipelines that are missing, or may change the metadata of a document.
 
-    They must be there, and the server must take no column for what addresses a document.
+    No column may have the name of such metadata, either.
     """
     if documents.pipeline and found.get(documents.pipeline) == {}:
         raise OptionError(
-            f"Option pipeline: there is no ingest pipeline {documents.pipeline!r}",
-            why="every row would be refused, after its epoch is decided",
-            todo="create it, or mend the option",
+            f"Option pipeline: ingest pipeline {documents.pipeline!r} does not exist",
+            why="the cluster would reject every row, after the decision of its epoch",
+            todo="create it, or correct the option",
         )
     if found and (taken := [name for name in documents.columns if name in ADDRESS]):
         raise OptionError(
             f"Column {taken[0]!r} can't go through ingest pipeline {min(found)!r}",
-            why="a pipeline takes no document with such a field, and refuses every row, after its"
-            " epoch is decided",
+            why="a pipeline rejects every document with such a field, after the decision of its"
+            " epoch",
             todo="rename the column before the sink, or write into an index without a pipeline",
         )
     for name in _lacking(found):
         raise OptionError(
-            f"There is no ingest pipeline {name!r}, which {documents.index} or another one names",
-            why="every row that comes to it would be refused, after its epoch is decided",
-            todo="create it, or let nothing name it",
+            f"Ingest pipeline {name!r}, named by {documents.index} or a pipeline, does not exist",
+            why="the cluster would reject every row for it, after the decision of its epoch",
+            todo="create it, or remove its name there",
         )
     for name, about in found.items():
         for kind, settings in _processors(about):
             if effect := touched(kind, settings):
                 raise StoreRefused(
                     f"Ingest pipeline {name!r} of {documents.index} has {kind!r}, {effect}",
-                    why="index, id and routing tell a row that is sent again, and the version an"
-                    " older one: were they changed, it could be there twice, or undo a newer row."
-                    " So a pipeline may do only what is known to leave them alone",
+                    why="index, id and routing identify a repeated row, and the version an older"
+                    " one. If they changed, a row could be stored twice, or undo a newer one. So a"
+                    " pipeline may use only processors that provably leave them unchanged",
                     todo="do that work in the query, or by a processor that docs/elasticsearch.md"
-                    ' lists ("Ingest pipelines"), with names of fields that are written out and do'
-                    " not begin with _; then restart the query",
+                    ' lists ("Ingest pipelines"), with literal names of fields that do not begin'
+                    " with _; then restart the query",
                 )
 
 
 def _lacking(found: Mapping[str, Definition]) -> list[str]:
-    """Those that are not there, but for those that may be missing where they are called."""
+    """The missing pipelines, without those whose callers allow that."""
     calls = [one for about in found.values() for one in _calls(about)]
     may = {one["name"] for one in calls if one.get("ignore_missing_pipeline")}
     must = {one["name"] for one in calls if not one.get("ignore_missing_pipeline")}
@@ -128,7 +128,7 @@ def _calls(about: Definition) -> Iterator[Settings]:
 
 
 def _processors(about: Definition) -> Iterator[tuple[str, Settings]]:
-    """The processors of a pipeline, or within one, whatever they are for."""
+    """The processors of a pipeline, and those within processors."""
     inner: Iterable[Mapping[str, Any]] = [
         *about.get("processors", ()),
         *about.get("on_failure", ()),
@@ -136,33 +136,33 @@ def _processors(about: Definition) -> Iterator[tuple[str, Settings]]:
     ]
     for one in inner:
         for kind, given in one.items():
-            # In short the server takes a script as its text alone.
+            # The short form of a script is its text alone.
             settings = given if isinstance(given, Mapping) else {"source": given}
             yield kind, settings
             yield from _processors(settings)
 
 
 def touched(kind: str, settings: Settings) -> str | None:
-    """What a processor does that is not proven harmless, in words; None if all of it is.
+    """What a processor does that is not proven harmless, in words; None if harmless.
 
-    Processors within it are not looked at, nor are pipelines that it calls.
+    This ignores processors within it, and pipelines that it calls.
     """
     writes = WRITES.get(kind)
     if writes is None:
-        return "which is not known to leave alone what addresses a document"
+        return "which may change the id, index, routing or version of a document"
     bad = [field for field in (*writes(settings), *_named(settings)) if not is_plain(field)]
     if not bad:
         return None
     if kind == "script":
-        return "whose script does more with ctx than name its fields"
-    return f"which may write {bad[0]!r}" if bad[0] else "which takes names of fields from a row"
+        return "whose script uses ctx for more than names of fields"
+    return f"which may write {bad[0]!r}" if bad[0] else "which takes names of fields from the row"
 
 
 def is_plain(field: Any) -> bool:
-    """Whether a field is of the document's source, or of the pipeline's own notes (``_ingest.``).
+    """Whether a field belongs to the document's source, or to ``_ingest`` of the pipeline.
 
-    All that addresses a document begins with ``_`` in every release, and so does the name by which
-    the server leads to the source itself.
+    In every release the metadata of a document begins with ``_``, and so does the server's name for
+    the source.
     """
     if not isinstance(field, str) or not field or "{{" in field:
         return False
@@ -170,7 +170,7 @@ def is_plain(field: Any) -> bool:
 
 
 def _named(settings: Settings) -> Iterable[Any]:
-    """The fields that any setting names, but for those that are only read.
+    """The fields that settings name, without those that the processor only reads.
 
     A processor may write several (``precision_field``), or remove the one that it reads
     (``remove_binary``).
@@ -209,7 +209,7 @@ def _dissected(settings: Settings) -> Iterable[Any]:
 def _grokked(settings: Settings) -> Iterable[Any]:
     own = settings.get("pattern_definitions") or {}
     for text in [*_listed(settings.get("patterns", [":_"])), *own.values()]:
-        # Names of fields stand behind these, in a pattern and in an expression.
+        # Names of fields follow these characters, in a pattern and in an expression.
         yield from re.findall(r"[:<'(]\s*(_[^:}>'!]*)", str(text))
 
 
@@ -219,14 +219,14 @@ _METHODS = "containsKey|get|getOrDefault|put|putIfAbsent|remove"
 _NAMED = re.compile(
     rf"(?<![\w.])ctx\s*(?:\??\.\s*(?:{_NAME}|(?:{_METHODS})\(\s*{_TEXT}\s*[,)])|\[\s*{_TEXT}\s*\])"
 )
-"""The uses of a document that name a field of its source, with nothing hidden in between."""
+"""Uses of a document that name a field of its source, with nothing hidden in between."""
 
 _OTHERS = re.compile(r"ctx|\bmetadata\b|\bfield\b\s*[(/]|\$\s*[(/]", re.IGNORECASE)
-"""The names by which a script of Painless gets at a document."""
+"""The names by which a Painless script accesses a document."""
 
 
 def _scripted(settings: Settings) -> Iterable[Any]:
-    """Nothing, where all that a script does with a document is to name fields of its source."""
+    """No field if the script only names fields of a document's source; else an unknown one."""
     source = settings.get("source")
     if settings.get("lang", "painless") != "painless" or not isinstance(source, str):
         return [UNKNOWN]
@@ -234,7 +234,7 @@ def _scripted(settings: Settings) -> Iterable[Any]:
 
 
 WRITES: Mapping[str, Writes] = {
-    # Nothing, or fields of the server's choice, none of which addresses a document.
+    # No field, or fields of the server's choice, none of them metadata.
     **dict.fromkeys(("drop", "fail", "terminate", "registered_domain"), lambda _: ()),
     **dict.fromkeys(
         ("append", "foreach", "redact", "set", "set_security_user"), lambda one: [one.get("field")]
@@ -251,7 +251,7 @@ WRITES: Mapping[str, Writes] = {
             *("attachment", "community_id", "date", "fingerprint", "geoip", "ip_location"),
             *("network_direction", "uri_parts", "user_agent"),
         ),
-        # A target that is the server's choice unless it is given.
+        # The server chooses the target unless it is given.
         lambda one: [one["target_field"]] if one.get("target_field") else [],
     ),
     **dict.fromkeys(("enrich", "kv"), lambda one: [one.get("target_field")]),
@@ -261,9 +261,9 @@ WRITES: Mapping[str, Writes] = {
     "grok": _grokked,
     "json": _parsed,
     "pipeline": lambda one: [one.get("name")],
-    # Of all but those to ``keep`` the server removes from the source alone.
+    # With ``keep`` the server removes fields of the source only.
     "remove": lambda one: () if one.get("keep") else _listed(one.get("field")),
     "rename": lambda one: [one.get("field"), one.get("target_field")],
     "script": _scripted,
 }
-"""By the kind of a processor."""
+"""The fields that a processor writes, by its kind."""
