@@ -251,7 +251,9 @@ def test_index_by_two_names_is_one_target_for_a_sink_id(
             {"add": {"index": f"{index}-2", "alias": index}},
         ]
         index.client.indices.update_aliases(actions=moved)
-    with pytest.raises(StoreRefused, match=rf"index='{names[1]}' leads to {index}-1.*'{names[0]}'"):
+    with pytest.raises(
+        StoreRefused, match=rf"index='{names[1]}' points to {index}-1.*'{names[0]}'"
+    ):
         index.into(ROWS, index=names[1], **given).run(0, [row(1)])
     with pytest.raises(StoreRefused, match="to which this sink id writes as"):
         index.into(ROWS, index=f"{index}-{{id}}", **given).run(0, [row(1)])
@@ -337,7 +339,7 @@ def test_own_index_that_keeps_less_than_is_written_is_refused_by_name(
 ) -> None:
     """What a template leaves out of documents no later mapping brings back."""
     prefix = template(mappings={"_source": {"excludes": ["body"]}})
-    words = f"{prefix}-ledger, of the connector's own, keeps a part of each _source"
+    words = f"{prefix}-ledger, the connector's own, keeps a part of each _source"
     with pytest.raises(StoreUnsafe, match=words):
         into_index(COUNTS, indexPrefix=prefix)
 

@@ -177,13 +177,13 @@ def test_decimal_that_a_script_would_round_is_refused(kind: pa.DataType) -> None
     [
         ({"url": "https://u:hush@a:99999"}, "a port from 0 to 65535"),
         ({"url": "localhost:9200"}, "like https://host:9200"),
-        ({"url": "http://a:9200,https://b:9200"}, "for all nodes alike"),
+        ({"url": "http://a:9200,https://b:9200"}, "for all nodes"),
         ({"url": "https://u:hush@a,https://w:hush@b"}, "both set the user"),
         ({"url": "https://u:hush@a", "user": "w"}, "both set the user"),
         ({"url": "https://u:hush@a", "password": "0th3r"}, "both set the password"),
         ({"url": "https://u:hush@a", "apiKey": "s3cr3t"}, "apiKey and user or password"),
         ({"user": "u", "password": "0th3r", "apiKey": "s3cr3t"}, "apiKey and user or password"),
-        ({"tlsCaFile": "ca.pem"}, "http:// speaks no TLS"),
+        ({"tlsCaFile": "ca.pem"}, "http:// does not use TLS"),
         ({"url": "https://a", "tlsCaFile": "/does/not/exist"}, "names no file"),
     ],
 )

@@ -1,1 +1,1 @@
-"""How indices are followed: by the numbers that each shard gives to its changes."""
+"""Follows indices by the sequence numbers that each shard gives to its changes."""

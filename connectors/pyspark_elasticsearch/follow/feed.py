@@ -1,6 +1,6 @@
-"""Indices as a feed: an epoch is what lies between two numbers of each shard.
+"""Indices as a feed: an epoch is a range of sequence numbers of each shard.
 
-A split is a range of numbers of one shard; its documents are read on the copy that is its primary.
+A split is a range of one shard, and is read from the primary.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from sparkonce.reading import STARTS, Position, Scan
 
 log = logging.getLogger("sparkonce")
 
-LARGE = 50_000  # numbers of a shard that are worth several splits
-AGAIN = "nothing, if it passes: Spark tries the task again, and a restart goes on where it stopped"
+LARGE = 50_000  # changes of a shard that justify another split
+AGAIN = "nothing, if this is temporary: Spark retries the task, and a restarted query resumes here"
 
 
 @dataclass(frozen=True)
 class ShardSplit:
     """A split."""
 
-    of: SequenceRange  # what is read
-    node: str  # that held the shard's primary when the index was refreshed
-    whole: pages.Slice  # all of it, but for the point in time
+    of: SequenceRange  # the changes to read
+    node: str  # the node of the primary when the index was refreshed
+    whole: pages.Slice  # the search, without its point in time
 
 
 class ElasticsearchFeed:
@@ -60,22 +60,22 @@ class ElasticsearchFeed:
         self._has_warned = False
 
     def begin(self) -> Position:
-        """See `Feed.begin`. All that can't be followed is refused."""
-        there = self._there(all_there=True)
+        """See `Feed.begin`. Raises for indices that cannot be followed."""
+        there = self._there(require_all=True)
         return {} if self.options[STARTS] == "earliest" else there
 
     def latest(self) -> Position:
-        """See `Feed.latest`. A name that is gone stands for nothing."""
+        """See `Feed.latest`. A missing name matches no index."""
         return self._there()
 
     def advance(self, after: Position, goal: Position, most: int | None) -> Position:
-        """See `Feed.advance`. What is gone is told when it is planned.
+        """See `Feed.advance`. `between` reports lost changes.
 
-        Indices that the names do not stand for at the moment keep their places.
+        Indices that exist, but that the names do not match now, keep their positions.
         """
         names = [name for name in after if name not in goal]
-        there = shards.existing(self.cluster, names)
-        away = {name: {**after[name], "away": True} for name in names if name in there}
+        existing = shards.existing(self.cluster, names)
+        away = {name: {**after[name], "away": True} for name in names if name in existing}
         return {**positions.towards(goal, after, most), **away}
 
     def passed(self, after: Position, goal: Position) -> Position:
@@ -83,29 +83,29 @@ class ElasticsearchFeed:
         return self.advance(after, goal, None)
 
     def between(self, after: Position, end: Position) -> Sequence[ShardSplit]:
-        """See `Feed.between`. What is planned is made visible to searches first."""
+        """See `Feed.between`. It first refreshes the planned indices for searches."""
         for error in positions.losses(after, end):
             self._raise_or_warn(error)
         wanted = [one for one in positions.between(after, end) if one.rows]
-        there = shards.describe_indices(self.cluster, self.name) if wanted else {}
-        found = [one for one in wanted if self._is_there(one, there)]
+        current = shards.describe_indices(self.cluster, self.name) if wanted else {}
+        found = [one for one in wanted if self._is_same(one, current)]
         for name in dict.fromkeys(one.index for one in found):
             shards.refresh(self.cluster, name)
-        return [*self._splits(found, there)] if found else []
+        return [*self._splits(found, current)] if found else []
 
     def behind(self, after: Position, end: Position) -> int:
-        """See `Feed.behind`. Rows are fewer where a document changed twice."""
+        """See `Feed.behind`. There are fewer rows if a document changed twice."""
         return sum(one.rows for one in positions.between(after, end))
 
     def read(self, split: ShardSplit) -> Iterator[pa.RecordBatch]:
-        """See `Feed.read`. The rows come in any order: a document comes once."""
+        """See `Feed.read`. Rows have no order, as each document occurs once."""
         cluster, of, keep = self.cluster, split.of, self.options["keepAlive"]
         try:
             node = require_same(of, shards.describe_indices(cluster, of.index)).node
-            if node != split.node:  # it was a copy, or is a new one, and may not be refreshed
+            if node != split.node:  # a promoted copy or a new one may lack a refresh
                 shards.refresh(cluster, of.index)
             with _opened(cluster, of, node, keep) as point:
-                # Else a change that is seen there, or hides another, can be gone with the node.
+                # Otherwise a visible change, or one that hides another, may be lost with the node.
                 shard = require_same(of, shards.settled(cluster, of.index))
                 if shard.node != node or shard.final < of.end:
                     raise _moved(of)
@@ -116,26 +116,26 @@ class ElasticsearchFeed:
         except UnreadLost as error:
             self._raise_or_warn(error)
 
-    def _there(self, *, all_there: bool = False) -> Position:
-        found = shards.settled(self.cluster, self.name, all_there=all_there)
+    def _there(self, *, require_all: bool = False) -> Position:
+        found = shards.settled(self.cluster, self.name, require_all=require_all)
         return positions.of(shards.shown(self.cluster, self.name, found))
 
-    def _is_there(self, of: SequenceRange, there: shards.Indices) -> bool:
+    def _is_same(self, of: SequenceRange, current: shards.Indices) -> bool:
         try:
-            require_same(of, there)
+            require_same(of, current)
         except UnreadLost as error:
             self._raise_or_warn(error)
             return False
         return True
 
     def _splits(
-        self, found: Sequence[SequenceRange], there: shards.Indices
+        self, found: Sequence[SequenceRange], current: shards.Indices
     ) -> Iterator[ShardSplit]:
         fields = self._fields()
         traits = fitness.traits(fields)
         selection = fitness.selection(self.schema, fields, traits, ())
         for whole in found:
-            node = there[whole.index].shards[whole.shard].node
+            node = current[whole.index].shards[whole.shard].node
             many = max(1, min(self.options["numPartitions"], whole.rows // LARGE))
             for one in whole.cut(-(-whole.rows // many)):
                 numbers = {"range": {"_seq_no": {"gt": one.after, "lte": one.end}}}
@@ -145,8 +145,8 @@ class ElasticsearchFeed:
                 yield ShardSplit(one, node, pages.Slice("", 0, 1, search, traits, fields.most))
 
     def _fields(self) -> IndexFields:
-        """The fields as they are now: documents may bring new ones at any time."""
-        fields = describe(self.cluster, self.name, all_there=False)
+        """The current fields: documents may add new ones at any time."""
+        fields = describe(self.cluster, self.name, require_all=False)
         require_settled(self.options["query"], fields)
         fitness.require(self.schema, fields, self.options["arrayFields"] or ())
         if not self._has_warned:
@@ -155,7 +155,7 @@ class ElasticsearchFeed:
         return fields
 
     def _raise_or_warn(self, error: UnreadLost) -> None:
-        """As option ``failOnDataLoss`` says."""
+        """Raise the error if option ``failOnDataLoss`` is set; else log a warning."""
         if self.options["failOnDataLoss"]:
             raise error
         log.warning("%s", error)
@@ -163,7 +163,7 @@ class ElasticsearchFeed:
 
 @contextmanager
 def _opened(cluster: Cluster, of: SequenceRange, node: str, keep: str) -> Iterator[str]:
-    """A point in time of one copy of the shard."""
+    """Open a point in time of one copy of the shard."""
     preference = f"_shards:{of.shard}|_only_nodes:{node}"
     try:
         point = reads.open_point(cluster, of.index, keep, preference=preference)
@@ -174,64 +174,64 @@ def _opened(cluster: Cluster, of: SequenceRange, node: str, keep: str) -> Iterat
     try:
         yield point
     finally:
-        with suppress(StoreError):  # the cluster closes it in time
+        with suppress(StoreError):  # the cluster closes it after a while
             reads.close_point(cluster, point)
 
 
 def _moved(of: SequenceRange) -> StoreUnreachable:
     return StoreUnreachable(
         f"Shard {of.shard} of index {of.index} has another primary now, or an older state",
-        why="it moves to another node, a copy has just taken over, or the node that was asked is"
+        why="the shard is moving to another node, a copy has become the primary, or the node is"
         " cut off",
         todo=AGAIN,
     )
 
 
-# -- queries by which indices can be followed: whether a document matches changes with it alone
+# -- queries for following indices: a match depends only on the document itself
 
 LEAVES = (
     *("match_all", "match_none", "ids", "exists", "term", "terms", "range"),
     *("prefix", "wildcard", "regexp", "match", "match_phrase"),
 )
-"""Queries of one field."""
+"""Allowed queries of one field."""
 
 AROUND: Mapping[str, tuple[str, ...]] = {
     "bool": ("must", "filter", "should", "must_not"),
     "constant_score": ("filter",),
     "nested": ("query",),
 }
-"""Queries that have others, and where."""
+"""Allowed queries that contain others, and where."""
 
 PARAMS = (
     *("value", "query", "gt", "gte", "lt", "lte", "format", "time_zone", "relation"),
     *("operator", "minimum_should_match", "zero_terms_query", "analyzer", "slop", "lenient"),
     *("case_insensitive", "flags", "boost", "_name", "path", "score_mode", "ignore_unmapped"),
 )
-"""What queries may say beside; none lets other documents, or other indices, have a say."""
+"""Allowed parameters of queries; none depends on other documents or indices."""
 
 NOW = re.compile(r"now([+\-/|].*)?", re.DOTALL)
 
 
 def require_steady(query: Mapping[str, Any]) -> None:
-    """Refuse a query that may have a document match later than it was written (`OptionError`)."""
+    """Reject a query that a document may match only after it was written (`OptionError`)."""
     for found in _others(query):
         raise OptionError(
             f"Option query has {found!r}, by which a stream may miss documents",
-            why="a document may begin to match while nobody writes it, and be passed by then",
+            why="a document may begin to match without a write, after the stream has passed it",
             todo=f"use {', '.join((*LEAVES, *AROUND))} with plain values, and narrow rows further"
             " by where() in Spark",
         )
 
 
 def require_settled(query: Mapping[str, Any], there: IndexFields) -> None:
-    """Refuse a query of a field whose values change without a write (`StoreRefused`)."""
+    """Reject a query of a field whose values change without a write (`StoreRefused`)."""
     words = {*_words(query)}
     for name, how in _unsettled(there):
         if any(fnmatchcase(name, one) or name.startswith(f"{one}.") for one in words):
             raise StoreRefused(
                 f"Option query has field {name!r}, {how}",
-                why="a document may begin to match while nobody writes it, and be passed by then",
-                todo="narrow rows by where() in Spark, or let documents themselves have the field",
+                why="a document may begin to match without a write, after the stream has passed it",
+                todo="narrow rows by where() in Spark, or store the field in the documents",
             )
 
 
@@ -239,12 +239,12 @@ def _unsettled(there: IndexFields) -> Iterator[tuple[str, str]]:
     for mapping in there.mappings:
         for name, made in mapping.get("runtime", {}).items():
             if {"script", "input_field"} & {*made}:
-                yield name, "which a script makes at each search"
+                yield name, "which a script computes in each search"
     for name, field in there.every:
         if kind_of(field) == "alias":
-            yield name, "an alias, which may become that of another field"
+            yield name, "an alias, which may later name another field"
         elif kind_of(field) == "constant_keyword" and "value" not in field:
-            yield name, "whose one value is not set yet"
+            yield name, "whose only value is not set yet"
 
 
 def _words(tree: Any) -> Iterator[str]:
@@ -257,7 +257,7 @@ def _words(tree: Any) -> Iterator[str]:
 
 
 def _others(query: Any) -> Iterator[str]:
-    """What is not known, in a query and those inside it."""
+    """Everything not allowed in a query and in the queries inside it."""
     if not isinstance(query, Mapping):
         yield str(query)
         return
@@ -276,7 +276,7 @@ def _others(query: Any) -> Iterator[str]:
 
 def _of_leaf(body: Mapping[str, Any]) -> Iterator[str]:
     for field, value in body.items():
-        if field == "_tier":  # an index moves on its own
+        if field == "_tier":  # the cluster moves indices between tiers
             yield field
         given = value if isinstance(value, Mapping) else {"value": value}
         yield from (name for name in given if name not in PARAMS)

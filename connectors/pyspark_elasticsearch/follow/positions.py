@@ -1,10 +1,10 @@
-"""How far indices were read, and what is gone before it was.
+"""Positions in indices, and changes lost before a query read them.
 
-A position has by shard its history and the highest number that was read:
-``{"logs-1": {"read": [["VWc8wwMg", 12], ["zF_S5D2_", 7]], "over": false}}``, of an index of two
-shards that is still written. Of one that is over, nothing is lost if it is gone later. Where the
-alias of a sink shows its decisions alone, ``"sink"`` says whose. ``"away": true`` is said of an
-index that is there, and that the names which are followed do not stand for at the moment.
+A position has for each shard its history and the highest number read. For an index of two shards
+that accepts writes: ``{"logs-1": {"read": [["VWc8wwMg", 12], ["zF_S5D2_", 7]], "over": false}}``.
+If ``"over"`` is true, a later deletion of the index loses nothing. If an alias shows only the
+decisions of one sink, ``"sink"`` names it. ``"away": true`` marks an index that exists, but that
+the followed names do not match now.
 """
 
 from __future__ import annotations
@@ -17,45 +17,45 @@ from sparkonce.errors import UnreadLost
 from sparkonce.reading import Position
 
 NOTHING = -1  # the number before a shard's first one
-WITHOUT_FAILING = "failOnDataLoss=false goes on"
+WITHOUT_FAILING = "failOnDataLoss=false continues"
 
 
 @dataclass(frozen=True)
 class SequenceRange:
-    """Changes of one shard."""
+    """A range of changes of one shard."""
 
     index: str
     shard: int
-    history: str  # of which the numbers are
-    after: int  # the number that they are behind
+    history: str  # the history of the numbers
+    after: int  # the number before the first one
     end: int  # the last number
-    sink: str = ""  # whose documents alone are read, as filters have it; empty for all
+    sink: str = ""  # reads only documents of this sink, by its digest; empty for all
 
     @property
     def rows(self) -> int:
-        """The most there can be: a change that another one came over is no row any more."""
+        """The largest number of rows: a change that a later one replaced is no row."""
         return self.end - self.after
 
     def cut(self, size: int) -> Iterator[SequenceRange]:
-        """The same in pieces of so many numbers."""
+        """The range in pieces of `size` numbers."""
         for at in range(self.after, self.end, size):
             yield replace(self, after=at, end=min(self.end, at + size))
 
 
-def of(there: Indices) -> Position:
-    """The position behind all that can be read now."""
+def of(found: Indices) -> Position:
+    """The position after everything readable now."""
     return {
         name: {
             "read": [[one.history, one.final] for one in index.shards],
             "over": index.is_over,
             **({"sink": index.sink} if index.sink else {}),
         }
-        for name, index in there.items()
+        for name, index in found.items()
     }
 
 
 def between(after: Position, end: Position) -> Iterator[SequenceRange]:
-    """What each shard has; that of one with a history that was not read begins at its beginning."""
+    """The range of each shard; a new history is read from its beginning."""
     for name, index in end.items():
         known = after[name]["read"] if name in after else []
         for number, (history, upto) in enumerate(index["read"]):
@@ -65,9 +65,9 @@ def between(after: Position, end: Position) -> Iterator[SequenceRange]:
 
 
 def towards(goal: Position, after: Position, most: int | None) -> Position:
-    """Where an epoch ends that begins behind a position: each shard has its share of the limit.
+    """The end of an epoch that begins after a position; each shard has a share of the limit.
 
-    No shard goes back, whatever a node tells that is cut off from the others.
+    No shard goes back, even if a node that is cut off from the others reports less.
     """
     ranges = [*between(after, goal)]
     total = sum(one.rows for one in ranges)
@@ -85,62 +85,62 @@ def towards(goal: Position, after: Position, most: int | None) -> Position:
     }
 
 
-def require_same(of: SequenceRange, there: Indices) -> Shard:
-    """The shard whose numbers a range has; `UnreadLost` if it is not there any more."""
+def require_same(of: SequenceRange, current: Indices) -> Shard:
+    """The shard of a range; `UnreadLost` if it no longer exists."""
     what = f"Changes {of.after + 1} to {of.end} of shard {of.shard} of index {of.index}"
-    if of.index not in there:
+    if of.index not in current:
         raise UnreadLost(
-            f"{what} are gone before they were read",
-            why="the index was deleted, or the name in option index does not stand for it any more",
-            todo="restore it from a snapshot under another name, and read that;"
+            f"{what} were lost before the query read them",
+            why="somebody deleted the index, or option index no longer matches it",
+            todo="restore the index from a snapshot under another name, and read that;"
             f" {WITHOUT_FAILING} without them",
         )
-    shards = there[of.index].shards
+    shards = current[of.index].shards
     if of.shard >= len(shards) or shards[of.shard].history != of.history:
         raise _made_anew(
-            f"{what} are others than those that were to be read",
-            "and reads what is there now from its beginning",
+            f"{what} differ from those to be read",
+            "and reads the current changes from their beginning",
         )
     return shards[of.shard]
 
 
 def losses(after: Position, end: Position) -> Iterator[UnreadLost]:
-    """An error for each index of which nobody knows any more whether all was read.
+    """An error for each index that may have lost unread changes.
 
-    One that was over when all of it was read may go.
+    An index that was over when it was read completely loses none.
     """
     for name, known in after.items():
         if name not in end or "away" in end[name]:
             if not known["over"] and "away" not in known:
                 yield UnreadLost(
-                    f"Index {name} is gone, and may have had changes that were not read",
-                    why="it took writes when it was read last, and was deleted since, or the name"
-                    " in option index does not stand for it any more",
-                    todo=f"{WITHOUT_FAILING} without it, and where it was when it is named again;"
-                    " before an index is deleted, set index.blocks.write (action readonly of a"
+                    f"Index {name} was removed, and may have had unread changes",
+                    why="it accepted writes at the last read. Since then somebody deleted it, or"
+                    " option index no longer matches it",
+                    todo=f"{WITHOUT_FAILING} without it, and resumes there if it matches again."
+                    " Before you delete an index, set index.blocks.write (action readonly of a"
                     " lifecycle policy), and let the query see that",
                 )
         elif not known["over"] and _histories(known["read"]) != _histories(end[name]["read"]):
             yield _made_anew(
-                f"Index {name} is not the one that was read, or not all of its shards are",
+                f"Index {name} is not the one that was read, or some of its shards are not",
                 "and reads those shards from their beginning",
             )
         elif "sink" in known and known["sink"] != end[name].get("sink"):
             yield UnreadLost(
-                f"Index {name} is not shown as it was, and hid documents that were not read",
-                why="by its alias in option index the decisions of one sink were read, and now it"
-                " shows other documents, or option index names another alias",
-                todo=f"begin with a new checkpointLocation; {WITHOUT_FAILING} with what is shown"
-                " from now on",
+                f"Index {name} shows other documents than before, and hid unread ones",
+                why="its alias in option index showed the decisions of one sink, and now shows"
+                " other documents, or option index names another alias",
+                todo=f"begin with a new checkpointLocation; {WITHOUT_FAILING} with the documents"
+                " shown from now on",
             )
 
 
 def _made_anew(what: str, reads: str) -> UnreadLost:
     return UnreadLost(
         what,
-        why="the index was made anew under its name or restored, or a stale copy of a shard was"
-        " made its primary",
-        todo=f"look at what was written since; {WITHOUT_FAILING}, {reads}",
+        why="somebody recreated the index under its name, or restored it, or a stale copy of a"
+        " shard became the primary",
+        todo=f"check the writes since then; {WITHOUT_FAILING}, {reads}",
     )
 
 

@@ -1,13 +1,13 @@
-"""What a cluster says of indices and shards: up to which number each is final, and shown.
+"""Reads the state of shards: the numbers up to which changes are final and visible.
 
-A shard numbers its changes. Those up to its global checkpoint are in every copy that may become its
-primary, so none of their numbers is ever given again, as long as the history is the same.
+A shard numbers its changes. Every copy that may become the primary has all changes up to the global
+checkpoint, so within one history the shard never reuses their numbers.
 See https://www.elastic.co/blog/elasticsearch-sequence-ids-6-0
 
-An alias may have a filter, or a routing to some shards, and both may change at any time. What such
-an alias hides when a query passes it would never come. So they are refused, but for option
-``visibleAlias``: its filter hides decisions of its sink that are not whole yet, all of which it
-will show. A query stops before the first document of one.
+An alias may have a filter, or a routing to some shards, and both may change at any time. A query
+would never read the documents that the alias hides when the query passes them. So this module
+rejects such aliases, except one of option ``visibleAlias``. Its filter hides decisions of its sink
+that are incomplete, and later shows all of them. A query stops before the first hidden document.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pyspark_elasticsearch.target import aliases
 from pyspark_elasticsearch.target.aliases import AliasFilter
 from sparkonce.errors import StoreRefused, StoreUnreachable
 
-LOOKING, ASKING = "looking at indices", "asking what is shown"
+LOOKING, ASKING = "reading indices", "reading filters of aliases"
 OFF = "index.disable_sequence_numbers"
 SETTINGS = ",".join(
     f"*.settings.index.{one}"
@@ -40,29 +40,29 @@ COPIES = ",".join(
         *("seq_no.global_checkpoint", "seq_no.max_seq_no"),
     )
 )
-AT_ONCE = 12  # names in the line of a request, which has 4 KB at most
+BATCH = 12  # names in the line of a request, which has 4 KB at most
 NUMBERED = ("standard", "logsdb", "lookup")  # modes of indices that keep numbers by default
 
 ID = 8
-"""Characters of a history's name that are kept: 48 bits, by which one shard's histories differ."""
+"""Characters of a history's name to keep: 48 bits distinguish the histories of one shard."""
 
-FIRST, LONGEST = 0.01, 0.5  # seconds between two looks at what is not final yet
+FIRST, LONGEST = 0.01, 0.5  # seconds between two checks of changes that are not final
 Copies = Mapping[str, Sequence[Mapping[str, Any]]]
-"""The copies of each shard of an index, as the cluster shows them."""
+"""The copies of each shard of an index, in the cluster's form."""
 
 
 @dataclass(frozen=True)
 class Shard:
-    """A shard, as its primary copy is.
+    """The state of a shard in its primary.
 
-    Its numbers belong to a history. A shard that is restored, made of another one or of nothing has
-    a new one, whatever the index is called.
+    Its numbers belong to a history. A new, restored, split or shrunk shard has a new history, under
+    any name of the index.
     """
 
     history: str
     final: int  # the number up to which changes are final, its global checkpoint
-    last: int  # the highest number that it has given
-    node: str  # that holds the primary
+    last: int  # the highest number in use
+    node: str  # the node of the primary
 
 
 @dataclass(frozen=True)
@@ -70,26 +70,26 @@ class IndexInfo:
     """An index."""
 
     shards: Sequence[Shard]  # all of them, by number
-    is_over: bool  # nothing writes to it any more, and all that it has is final
-    sink: str = ""  # whose decisions alone are shown, as filters have it; see `shown`
+    is_over: bool  # it accepts no writes, and all its changes are final
+    sink: str = ""  # digest of the only sink whose decisions are visible; see `shown`
 
 
 Indices = Mapping[str, IndexInfo]  # by name
 
 
-def describe_indices(cluster: Cluster, index: str, *, all_there: bool = False) -> Indices:
-    """All indices that names, aliases, data streams and patterns stand for.
+def describe_indices(cluster: Cluster, index: str, *, require_all: bool = False) -> Indices:
+    """All indices that names, aliases, data streams and patterns resolve to.
 
-    With `all_there`, each of several names must stand for something.
+    With `require_all`, each of several names must resolve to an index.
 
     Raises:
         StoreRefused: an index can't be followed.
         StoreUnreachable: a shard has no primary now.
     """
     params = {"filter_path": SETTINGS, "features": "settings", "expand_wildcards": "open,closed"}
-    if "," in index and not all_there:  # of a single name, a lack of rights would pass for a lack
+    if "," in index and not require_all:  # a single name without rights would seem to be missing
         params["ignore_unavailable"] = "true"
-    allowed = () if all_there else (404,)
+    allowed = () if require_all else (404,)
     status, body = cluster.ask(LOOKING, "GET", path(asked(index)), params=params, allow=allowed)
     found = by_name(body) if body and status == 200 else {}
     settings = {name: about["settings"]["index"] for name, about in found.items()}
@@ -106,22 +106,22 @@ def existing(cluster: Cluster, names: Sequence[str]) -> set[str]:
     params = {"features": "settings", "ignore_unavailable": "true"}
     found = (
         index_names(cluster, LOOKING, ",".join(page), (403, 404), **params)
-        for page in batches(names, AT_ONCE)
+        for page in batches(names, BATCH)
     )
     return set[str]().union(*found)
 
 
 def _info(name: str, settings: Mapping[str, Any], copies: Copies) -> IndexInfo:
     shards = [_shard(name, at, copies) for at in range(int(settings["number_of_shards"]))]
-    # One that rolled over takes writes by its name.
+    # An index still accepts writes by name after a rollover.
     is_over = "true" in settings.get("blocks", {}).values()
     return IndexInfo(shards, is_over and all(one.final == one.last for one in shards))
 
 
 def _off_by_mode(cluster: Cluster, index: str, settings: Mapping[str, Any]) -> set[str]:
-    """Indices that lack numbers though no setting of their own says so.
+    """Indices without numbers, by the default of their mode.
 
-    The cluster takes 2 ms to show the defaults of each, so it is not always asked.
+    The cluster needs 2 ms to show the defaults of each index, so this asks only if necessary.
     """
     if not any(
         one.get("mode", "standard") not in NUMBERED and "disable_sequence_numbers" not in one
@@ -137,26 +137,26 @@ def _require_followable(index: str, settings: Mapping[str, Any], is_off: bool) -
     out = f"leave it out of option index (such as logs-*,-{index})"
     if settings.get("verified_before_close") == "true":
         raise StoreRefused(
-            f"Index {index} is closed, so that it can't be followed",
-            why="nothing can be read of it now",
+            f"Index {index} is closed, so a query can't follow it",
+            why="a closed index cannot be read",
             todo=f"open it (POST {index}/_open), or {out}",
         )
     if is_off or settings.get("disable_sequence_numbers") == "true":
         raise StoreRefused(
-            f"Index {index} can't be followed: it does not keep the numbers of its changes",
+            f"Index {index} can't be followed: it does not keep numbers of changes",
             why=f"{OFF} is true, by its settings or its index.mode",
-            todo=f"make it anew with {OFF} false (in its index template), or {out}",
+            todo=f"recreate it with {OFF} false (in its index template), or {out}",
         )
 
 
-def settled(cluster: Cluster, index: str, *, all_there: bool = False) -> Indices:
-    """The same, once all is final that the primaries have at first.
+def settled(cluster: Cluster, index: str, *, require_all: bool = False) -> Indices:
+    """The indices, once all changes that the primaries have at first are final.
 
-    Until then a change may go with its primary, and what it came over may be there again; and a new
-    primary may tell of less that is final than the old one told. `StoreUnreachable` if it takes too
-    long.
+    Until then a change may be lost with its primary, and the previous state of the document may
+    return. A new primary may also report fewer final changes than the old one. `StoreUnreachable`
+    if this exceeds option ``timeout``.
     """
-    first = now = describe_indices(cluster, index, all_there=all_there)
+    first = now = describe_indices(cluster, index, require_all=require_all)
     end, pause = time.monotonic() + cluster.timeout, FIRST
     while late := [*_late(first, now)]:
         if time.monotonic() > end:
@@ -165,10 +165,10 @@ def settled(cluster: Cluster, index: str, *, all_there: bool = False) -> Indices
                 f" {cluster.timeout:g} s (option timeout)",
                 why="a copy of the shard does not answer, or index.translog.durability=async writes"
                 " them to the disk later",
-                todo="look at the cluster's health; the query goes on where it stopped",
+                todo="check the cluster's health; the query resumes where it stopped",
             )
         time.sleep(pause)
-        if pause == LONGEST:  # an idle primary tells what is on disk by now only if asked for more
+        if pause == LONGEST:  # a refresh makes an idle primary report what is on disk
             for name in {name for name, _ in late}:
                 refresh(cluster, name)
         now, pause = describe_indices(cluster, index), min(2 * pause, LONGEST)
@@ -176,20 +176,20 @@ def settled(cluster: Cluster, index: str, *, all_there: bool = False) -> Indices
 
 
 def refresh(cluster: Cluster, index: str) -> None:
-    """Let searches find what the index has now, on each of its copies; of none if it is gone."""
+    """Refresh each copy of the index for searches; nothing if the index is missing."""
     target = path(index, "_refresh")
     answer = cluster.ask("refreshing an index", "POST", target, allow=(404,))
     copies = answer.body["_shards"] if answer.status == 200 else {"failed": 0}
     if copies["failed"]:
         raise StoreUnreachable(
             f"Index {index} was not refreshed on {copies['failed']} of {copies['total']} shards",
-            why="a search would not find there what was written last",
-            todo="look at the cluster's health; the query tries it again",
+            why="a search there would not find the last writes",
+            todo="check the cluster's health; the query retries",
         )
 
 
 def _late(first: Indices, now: Indices) -> Iterator[tuple[str, int]]:
-    """Shards that are not settled. Of one that is another now, nothing is waited for."""
+    """Shards that are not settled, without those that have a new history."""
     for name in first.keys() & now.keys():
         pairs = zip(first[name].shards, now[name].shards, strict=False)
         for number, (old, new) in enumerate(pairs):
@@ -200,7 +200,7 @@ def _late(first: Indices, now: Indices) -> Iterator[tuple[str, int]]:
 def _copies(cluster: Cluster, index: str) -> dict[str, Copies]:
     params = {"level": "shards", "filter_path": COPIES, "ignore_unavailable": "true"}
     target = path(asked(index), "_stats", "docs")
-    body = cluster.ask("looking at shards", "GET", target, params=params).body
+    body = cluster.ask("reading shards", "GET", target, params=params).body
     return {name: about["shards"] for name, about in body.get("indices", {}).items()}
 
 
@@ -213,34 +213,34 @@ def _shard(index: str, number: int, copies: Copies) -> Shard:
             return Shard(history, max(-1, final), last, at["node"])
     raise StoreUnreachable(
         f"Shard {number} of index {index} has no primary now",
-        why="only that tells up to where changes are final",
-        todo="look at the cluster's health (GET _cluster/allocation/explain); the query goes on"
+        why="only the primary reports up to where changes are final",
+        todo="check the cluster's health (GET _cluster/allocation/explain); the query resumes"
         " where it stopped",
     )
 
 
-def shown(cluster: Cluster, index: str, there: Indices) -> Indices:
-    """The indices that a name stood for a moment ago, up to the first document not shown yet.
+def shown(cluster: Cluster, index: str, found: Indices) -> Indices:
+    """The indices that `describe_indices` found, up to the first hidden document.
 
-    An alias that hides documents otherwise is refused.
+    `StoreRefused` for an alias that hides documents in another way.
     """
-    if not there:
-        return there
+    if not found:
+        return found
     params = {"ignore_unavailable": "true", "filter_path": "indices,shards.index,shards.shard"}
     body = cluster.ask(ASKING, "GET", path(asked(index), "_search_shards"), params=params).body
-    if not all(body.get("shards", ())):  # without a copy that can be searched, a shard has no name
+    if not all(body.get("shards", ())):  # a shard without a searchable copy has no name
         raise StoreUnreachable(
-            f"A shard of {index} has no copy that can be searched now",
-            why="no node holds one that has started",
-            todo="look at the cluster's health; the query tries it again",
+            f"A shard of {index} has no searchable copy now",
+            why="no node has a started copy",
+            todo="check the cluster's health; the query retries",
         )
-    return {name: _shown(cluster, name, one, body) for name, one in there.items()}
+    return {name: _shown(cluster, name, one, body) for name, one in found.items()}
 
 
 def _shown(cluster: Cluster, name: str, index: IndexInfo, searched: Mapping[str, Any]) -> IndexInfo:
     # https://www.elastic.co/docs/api/doc/elasticsearch/operation/operation-search-shards
     by = searched.get("indices", {}).get(name)
-    if by is None:  # gone since, as the next look will tell
+    if by is None:  # deleted since; the next look-up reports it
         return index
     shards = searched.get("shards", ())
     numbers = {copies[0]["shard"] for copies in shards if copies[0]["index"] == name}
@@ -259,14 +259,15 @@ def _hides(index: str, by: Mapping[str, Any], how: str) -> StoreRefused:
     names = " and ".join(by.get("aliases", ()))
     return StoreRefused(
         f"Index {index} can't be followed by alias {names}, which has {how}",
-        why="it may change at any time: what it hides when the query passes would never come",
-        todo="name the index itself, or its data stream, in option index, and say which documents"
+        why="it may change at any time, and the query would never read the documents that it hides"
+        " now",
+        todo="name the index itself, or its data stream, in option index, and select documents"
         " by option query, or by where() in Spark",
     )
 
 
 def _until_hidden(cluster: Cluster, name: str, index: IndexInfo, shows: AliasFilter) -> IndexInfo:
-    refresh(cluster, name)  # else a search does not find all that is hidden
+    refresh(cluster, name)  # otherwise a search misses hidden documents
     shards = [
         replace(shard, final=min(shard.final, _first_hidden(cluster, name, at, shows) - 1))
         for at, shard in enumerate(index.shards)
@@ -275,7 +276,7 @@ def _until_hidden(cluster: Cluster, name: str, index: IndexInfo, shows: AliasFil
 
 
 def _first_hidden(cluster: Cluster, index: str, shard: int, shows: AliasFilter) -> int:
-    """The first number of a shard whose document is hidden; beyond all if none is."""
+    """The first number of a hidden document in a shard; above all numbers if none is."""
     body = {
         "query": aliases.hidden(shows),
         "sort": [{"_seq_no": "asc"}],

@@ -1,6 +1,6 @@
-"""Hits as rows, value by value: whatever Elasticsearch takes for a value of a field.
+"""Converts hits to rows, value by value, in every form that Elasticsearch accepts for a field.
 
-One value where an array is mapped, a number as text, ``"a.b"`` for ``b`` inside ``a``.
+Examples: one value in place of an array, a number as text, ``"a.b"`` for ``b`` inside ``a``.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ FLOATS: tuple[tuple[Callable[[pa.DataType], bool], Collection[str]], ...] = (
     (types.is_float32, SMALL),
     (types.is_float64, (*SMALL, "double", "scaled_float", "byte", "short", "integer")),
 )
-"""Types of fields that are no more than the nearest float, or fit into one."""
+"""Types of fields whose values are rounded to this float anyway, or fit into it."""
 
 NOT_STORED = (pa.ArrowException, UnicodeError, OverflowError, TypeError)
-"""What Arrow raises of a value that it can't hold."""
+"""The errors of Arrow for a value that it can't store."""
 
-BOOLEANS = {"": False, "false": False, "true": True}  # texts that the cluster takes for booleans
+BOOLEANS = {"": False, "false": False, "true": True}  # texts that the cluster accepts as booleans
 
 
 @dataclass(frozen=True)
 class FieldTraits:
-    """What the types of columns don't tell.
+    """Properties of fields that the types of columns do not express.
 
     Attributes:
-        any_json: paths of fields whose text is the JSON of whatever is there.
-        kinds: types of fields by their paths, of those that all indices have alike.
-        vectors: of each path of vectors, how many bytes one may have that is a text of them.
+        any_json: paths of fields that are read as JSON text.
+        kinds: types by path, of fields with the same type in all indices.
+        vectors: by path of vectors, the possible sizes in bytes of a vector in a text.
         millis: paths of dates in which a number is milliseconds since 1970.
-        stems: paths of fields that have no objects, and whose names others go on from, behind a
+        stems: paths of fields without objects, whose names are prefixes of other names, before a
             dot (``subobjects: false``).
     """
 
@@ -55,29 +55,29 @@ class FieldTraits:
     stems: Collection[str] = ()
 
     def is_exact(self, kind: pa.DataType, at: str) -> bool:
-        """Whether the nearest value of a type is what the index has."""
+        """Whether the index, too, has only the nearest value of the type."""
         return all(self.kinds.get(at) in kinds for accepts, kinds in FLOATS if accepts(kind))
 
 
 class Page(NamedTuple):
-    """The rows of a page, and how many hits they are made of."""
+    """The rows of a page, and the number of its hits."""
 
     rows: pa.RecordBatch
     hits: int
-    last: Sequence[int]  # the place of the last hit, behind which the next page begins
-    point: str  # the point in time, as the cluster wants it named from now on
-    timed_out: bool  # whether the cluster ended the search before it was done
+    last: Sequence[int]  # the sort values of the last hit, after which the next page begins
+    point: str  # the point in time, by its name for the next request
+    timed_out: bool  # whether the cluster ended the search early
 
 
 def page(body: bytes, schema: pa.Schema, traits: FieldTraits) -> Page:
-    """The rows of an answer; `ValueUnreadable` if a value is none of its type."""
+    """The rows of an answer; `ValueUnreadable` if a value does not fit its type."""
     try:
         answer = from_json.parse_tree(body)
     except ValueError as error:
         raise ValueUnreadable(
             f"A page of documents can't be read: {error}",
-            why="JSON in one of them has about a thousand levels, more than Python reads",
-            todo="leave its field out by option columns, or such documents by option query",
+            why="JSON in one of them has about a thousand levels, more than Python can read",
+            todo="leave out its field by option columns, or such documents by option query",
         ) from None
     hits = answer["hits"]["hits"]
     rows = [_row(hit, schema, traits) for hit in hits]
@@ -88,12 +88,12 @@ def page(body: bytes, schema: pa.Schema, traits: FieldTraits) -> Page:
 
 
 def _row(hit: Mapping[str, Any], schema: pa.Schema, traits: FieldTraits) -> list[Any]:
-    # Of a document that is not there a column would be null.
+    # Without the document each column would be null.
     if "_source" not in hit and not {*schema.names} <= {*META}:
         raise ValueUnreadable(
             f"Document {hit['_id']!r} in index {hit['_index']} has no _source",
             why="the index does not keep the documents",
-            todo="leave the index out of option index, or index the documents anew",
+            todo="leave the index out of option index, or reindex the documents",
         )
     document, found = _Objects([hit.get("_source", {})]), []
     for field in schema:
@@ -119,7 +119,7 @@ def _column(values: list[Any], field: pa.Field, hits: list[Any]) -> pa.Array:
 
 
 class _Objects:
-    """What a document has at one path: objects that are one, as the cluster sees them.
+    """The objects of a document at one path, which are one object to the cluster.
 
     ``{"a": {"b": 1}, "a.c": 2, "a": null}`` has ``{"b": 1}`` and ``{"c": 2}`` at ``a``.
     """
@@ -129,7 +129,7 @@ class _Objects:
         self._is_dotted = any("." in name for one in objects for name in one)
 
     def at(self, name: str) -> list[Any]:
-        """All values at a name, in their order; it may have dots, as the names in objects may."""
+        """All values at a name, in order; both it and the names in objects may have dots."""
         if self._is_dotted or "." in name:
             return [value for one in self.objects for value in _dotted(one, name)]
         return [one[name] for one in self.objects if name in one]
@@ -156,47 +156,47 @@ def _each(value: Any) -> Iterator[Any]:
 
 
 def _fitted(values: list[Any], kind: pa.DataType, traits: FieldTraits, at: str) -> Any:
-    """All values at a path as one, as `from_json` takes it."""
+    """All values at a path as one value for `from_json`."""
     if at in traits.stems:
-        # Others' names go on from this one: objects are theirs, and no part of its value.
+        # Longer names share this prefix: objects belong to them, not to this value.
         values = [_without_objects(one) for one in values]
-    there = [one for one in values if one is not None]
-    if not there:
+    found = [one for one in values if one is not None]
+    if not found:
         return None
     if types.is_list(kind):
-        there = [_components(one, traits, at) for one in there]
-        each = [one for many in there for one in (many if isinstance(many, list) else [many])]
+        found = [_components(one, traits, at) for one in found]
+        each = [one for many in found for one in (many if isinstance(many, list) else [many])]
         return [_fitted([one], kind.value_type, traits, at) for one in each]
     if types.is_string(kind) and at in traits.any_json:
-        return _dumped(_one(there))
-    if any(isinstance(one, list) for one in there):
+        return _dumped(_one(found))
+    if any(isinstance(one, list) for one in found):
         raise ValueError("it is an array: name the field in option arrayFields")
     if types.is_struct(kind):
-        inner = _Objects(_objects(there))
+        inner = _Objects(_objects(found))
         return {
             one.name: _fitted(inner.at(one.name), one.type, traits, f"{at}.{one.name}")
             for one in kind
         }
     if types.is_map(kind):
-        (whole,) = _objects([_one(there)])
+        (whole,) = _objects([_one(found)])
         return {
             key: _fitted([one], kind.item_type, traits, f"{at}.{key}") for key, one in whole.items()
         }
-    return _leaf(_one(there), kind, traits, at)
+    return _leaf(_one(found), kind, traits, at)
 
 
 def _components(vector: Any, traits: FieldTraits, at: str) -> Any:
-    """What a vector is of, that may be a text of its bytes."""
+    """The components of a vector, which may be a text of its bytes."""
     if at not in traits.vectors or not isinstance(vector, str):
         return vector
     if len(vector) // 2 not in traits.vectors[at] or not re.fullmatch("([0-9a-fA-F]{2})+", vector):
-        raise ValueError("it is a vector in a text of unknown form")
+        raise ValueError("it is a vector in a text of unknown format")
     return [Number(one - 256 if one > 127 else one) for one in bytes.fromhex(vector)]
 
 
 def _objects(values: list[Any]) -> list[Mapping[str, Any]]:
     if not all(isinstance(one, Mapping) for one in values):
-        raise ValueError("it is no object")
+        raise ValueError("it is not an object")
     return values
 
 
@@ -211,7 +211,7 @@ def _one(values: list[Any]) -> Any:
     for one in values[1:]:
         both = isinstance(found, Mapping) and isinstance(one, Mapping)
         if not both or {*found} & {*one}:
-            raise ValueError("it is there twice: name the field in option arrayFields")
+            raise ValueError("the field occurs twice: name it in option arrayFields")
         found = {**found, **one}
     return found
 
@@ -223,27 +223,27 @@ def _leaf(tree: Any, kind: pa.DataType, traits: FieldTraits, at: str) -> Any:
         return json.dumps(tree) if isinstance(tree, bool) else str(tree)
     if types.is_boolean(kind):
         if isinstance(tree, Number) or not (isinstance(tree, bool) or tree in BOOLEANS):
-            raise ValueError("it is no boolean")
+            raise ValueError("it is not a boolean")
         return tree if isinstance(tree, bool) else BOOLEANS[tree]
     if isinstance(tree, bool):
         raise ValueError("it is a boolean")
     if types.is_floating(kind) and not traits.is_exact(kind, at) and _is_rounded(tree, kind):
-        raise ValueError("it has more digits")
+        raise ValueError("it has more digits than the type")
     if types.is_timestamp(kind) and isinstance(tree, Number):
         if at not in traits.millis or re.fullmatch("[0-9]{4}", tree):
-            raise ValueError("it is a number, and the field's format does not say of what")
+            raise ValueError("it is a number, and the field's format does not say which unit")
         return f"{pa.array([int(tree)]).view(pa.timestamp('ms')).cast(pa.string())[0]}Z"
     return tree
 
 
 def _is_rounded(text: str, kind: pa.DataType) -> bool:
-    """Whether a number is another one as a float, by the digits that it is shown with."""
-    (shown,) = pa.array([float(text)]).cast(kind).cast(pa.string()).to_pylist()
-    return Decimal(shown) != Decimal(text)
+    """Whether a float, as a text, has other digits than the number."""
+    (digits,) = pa.array([float(text)]).cast(kind).cast(pa.string()).to_pylist()
+    return Decimal(digits) != Decimal(text)
 
 
 def _dumped(tree: Any) -> str:
-    """JSON with the digits that numbers had. Without recursion, as JSON may be deep."""
+    """JSON with the original digits of numbers. No recursion, because JSON may be deep."""
     found, ahead = list[str](), [tree]
     while ahead:
         one = ahead.pop()
@@ -257,7 +257,7 @@ def _dumped(tree: Any) -> str:
 
 
 def _pieces(tree: Any) -> Iterator[Any]:
-    """What an array or an object is of; punctuation stands there as it is, as numbers do."""
+    """The pieces of an array or object; punctuation is literal, as numbers are."""
     begin, end = "[]" if isinstance(tree, list) else "{}"
     for at, one in enumerate(tree):
         yield Number("," if at else begin)
@@ -272,11 +272,11 @@ def _unreadable(
     hit: Mapping[str, Any], field: pa.Field, values: list[Any], error: Exception
 ) -> ValueUnreadable:
     text = " and ".join(map(_dumped, values))
-    shown = text if len(text) < 100 else f"{text[:100]}..."
+    value = text if len(text) < 100 else f"{text[:100]}..."
     return ValueUnreadable(
         f"Field {field.name!r} of document {hit['_id']!r} in index {hit['_index']} can't be read as"
         f" {type_name(field.type)}: {error}",
-        why=f"it holds {shown}",
+        why=f"it holds {value}",
         todo="read the field as an array (option arrayFields), as a string or a larger type by"
-        " .schema(...), or mend the document",
+        " .schema(...), or correct the document",
     )

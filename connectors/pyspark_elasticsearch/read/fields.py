@@ -1,4 +1,4 @@
-"""The names that are read, and the fields of their documents, as the mappings have them."""
+"""Resolves the names in option ``index``, and reads the fields of their mappings."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ log = logging.getLogger("sparkonce")
 
 
 def names(forbidden: str, meaning: str = "names") -> Parser:
-    """Reads a list of names, which have none of some characters, nor spaces and commas.
+    """A parser for a list of names without certain characters, spaces and commas.
 
-    What it leaves out (``-name``) comes last: ``orders,-orders-copy-*``.
+    Exclusions (``-name``) are at the end: ``orders,-orders-copy-*``.
     """
 
     def parse(text: str) -> str:
@@ -33,7 +33,7 @@ def names(forbidden: str, meaning: str = "names") -> Parser:
         known = all(re.fullmatch(rf"[^\s{forbidden}]+", name) for name in given)
         if not known or sorted(given, key=_is_left_out) != given or _is_left_out(given[0]):
             raise ValueError(
-                f"{meaning} with commas between, without spaces, and what is left out (-name) last"
+                f"{meaning} with commas between, without spaces, and exclusions (-name) at the end"
             )
         return text
 
@@ -45,22 +45,22 @@ def _is_left_out(name: str) -> bool:
 
 
 def asked(index: str) -> str:
-    """The list as any cluster takes it: some refuse `-name` where no pattern stands before it."""
+    """The list for any cluster: some reject `-name` without a pattern before it."""
     given = [name for name in index.split(",") if not _is_left_out(name)]
     return index if any("*" in name for name in given) else ",".join(given)
 
 
 def left_out(cluster: Cluster, index: str) -> set[str]:
-    """All indices that stand behind the names with a minus.
+    """All indices that the names with a minus resolve to.
 
-    The cluster itself leaves names out that a pattern brings, and no index that an alias brings.
+    The cluster itself excludes only names that a pattern matches, not indices of an alias.
     """
     given = ",".join(name[1:] for name in index.split(",") if _is_left_out(name))
     every = {"features": "settings", "expand_wildcards": "all", "ignore_unavailable": "true"}
-    return index_names(cluster, "asking what is left out", given, (), **every) if given else set()
+    return index_names(cluster, "reading excluded indices", given, (), **every) if given else set()
 
 
-Mapped = Mapping[str, Any]  # a mapping of a field, as the cluster shows it
+Mapped = Mapping[str, Any]  # the mapping of a field in the cluster's form
 KINDS = {
     "boolean": pa.bool_(),
     "byte": pa.int8(),
@@ -75,26 +75,26 @@ KINDS = {
     "binary": pa.binary(),
     "dense_vector": pa.list_(pa.float32()),
 }
-"""Types of fields, and what holds their values; others are read as texts."""
+"""Types of fields, and types of Arrow for their values; other fields are read as texts."""
 
-WHOLE = ("byte", "short", "integer", "long")  # each holds all values of those before it
+WHOLE = ("byte", "short", "integer", "long")  # each includes all values of those before it
 VECTORS = ("dense_vector", "sparse_vector", "rank_vectors")
-"""Types that newer clusters leave out of documents unless they are asked for."""
+"""Types that newer clusters omit from documents unless the search asks for them."""
 
 TEXTS = (
     *("keyword", "text", "wildcard", "constant_keyword", "match_only_text", "ip", "version"),
     *("search_as_you_type", "date", "date_nanos", "token_count"),
 )
-"""Types whose values are texts, or numbers and booleans as JSON has them; of others, any JSON."""
+"""Types whose values are texts, numbers or booleans; other types hold any JSON."""
 
 META = {"_id": pa.string(), "_index": pa.string(), "_seq_no": pa.int64()}
-"""What every document has beside its fields; read where a schema or option ``columns`` names it."""
+"""Metadata of every document, read if a schema or option ``columns`` names it."""
 
 PLAIN_DATES = "strict_date_optional_time"
 ISO = re.compile(
     r"[a-z_]+|8?(yyyy|uuuu)-MM-dd((T|'T'| )HH(:mm(:ss(\.S{1,9})?)?)?)?([XxZ]{1,5}|'Z')?"
 )
-"""Formats of dates by whose texts, where they are those of ISO 8601, nothing else is meant."""
+"""Date formats in which a text of ISO 8601 has its usual meaning."""
 
 SETTINGS = "max_result_window", "mapping.source.mode"
 SHOWN = ",".join(("*.mappings", *(f"*.settings.index.{one}" for one in SETTINGS)))
@@ -102,16 +102,16 @@ SHOWN = ",".join(("*.mappings", *(f"*.settings.index.{one}" for one in SETTINGS)
 
 @dataclass(frozen=True)
 class IndexFields:
-    """The fields of the documents that are read."""
+    """The fields of the documents to read."""
 
     mappings: Sequence[Mapped]  # of each index
-    fields: Mapping[str, Mapped | None]  # of all, merged; None where they contradict each other
-    most: int  # documents that one page may have
-    left_out: Collection[str] = ()  # indices of which nothing is read, by whatever name they come
-    tells_vectors: bool = True  # documents have vectors without being asked for them
+    fields: Mapping[str, Mapped | None]  # merged; None where indices contradict each other
+    most: int  # documents of one page
+    left_out: Collection[str] = ()  # indices that are excluded under every name
+    has_vectors: bool = True  # whether documents have vectors without a request for them
 
     def same(self, name: str) -> Mapped | None:
-        """The mapping of a field that every index has alike, and that says what documents hold."""
+        """The mapping of a field that is the same in every index and describes the documents."""
         found = [one.get("properties", {}).get(name) for one in self.mappings]
         if self.lenient or not all(one and one == found[0] for one in found):
             return None
@@ -119,7 +119,7 @@ class IndexFields:
 
     @cached_property
     def every(self) -> Sequence[tuple[str, Mapped]]:
-        """All fields of all indices by their paths, as each has them."""
+        """All fields of all indices by path, each index by itself."""
         return [
             (at, one)
             for mapping in self.mappings
@@ -129,13 +129,13 @@ class IndexFields:
 
     @cached_property
     def lenient(self) -> bool:
-        """Whether documents may have fields that no mapping tells of."""
+        """Whether documents may have fields without a mapping."""
         dynamic = {str(one.get("dynamic")).lower() for one in self.mappings}
         return bool(dynamic & {"false", "runtime"}) or any(map(_is_off, self.mappings))
 
     @cached_property
     def _elsewhere(self) -> set[str]:
-        """Fields in whose index is something else than in documents."""
+        """Fields whose index differs from the documents."""
         found = set[str]()
         for one in self.mappings:
             found.update(one.get("runtime", {}))
@@ -146,20 +146,20 @@ class IndexFields:
         return found
 
 
-def describe(cluster: Cluster, index: str, *, all_there: bool = True) -> IndexFields:
-    """The fields of all that a list of names stands for; with `all_there`, each must be there.
+def describe(cluster: Cluster, index: str, *, require_all: bool = True) -> IndexFields:
+    """The fields of all indices in a list; with `require_all`, each name must exist.
 
-    Indices that don't keep what was written are refused.
+    `StoreRefused` for indices that do not keep documents.
     """
-    params = {"filter_path": SHOWN, "ignore_unavailable": str(not all_there).lower()}
+    params = {"filter_path": SHOWN, "ignore_unavailable": str(not require_all).lower()}
     body = cluster.ask("asking for the fields", "GET", path(asked(index)), params=params).body
     out = left_out(cluster, index)
     found = {name: about for name, about in body.items() if name not in out}
     if not found:
         raise StoreRefused(
-            f"No index is behind {index!r}",
-            why="option index has patterns that match none, or leaves all out",
-            todo="mend option index, or create one",
+            f"{index!r} matches no index",
+            why="option index has patterns without a match, or excludes all",
+            todo="correct option index, or create an index",
         )
     mappings, windows = [], []
     for name, about in by_name(found).items():
@@ -170,11 +170,11 @@ def describe(cluster: Cluster, index: str, *, all_there: bool = True) -> IndexFi
     merged = _merged([one.get("properties", {}) for one in mappings])
     fields = {name: one for name, one in merged.items() if name != OWN}
     plain = IndexFields(mappings, fields, min(windows), out)
-    return replace(plain, tells_vectors=not _hides_vectors(cluster, index, plain))
+    return replace(plain, has_vectors=not _hides_vectors(cluster, index, plain))
 
 
 def _hides_vectors(cluster: Cluster, index: str, there: IndexFields) -> bool:
-    """Whether vectors must be asked for: older clusters don't know how, and leave none out."""
+    """Whether a search must ask for vectors; older clusters omit none, and reject this."""
     if not any(kind_of(one) in VECTORS for _, one in there.every):
         return False
     body = {"size": 0, "query": {"match_none": {}}, "_source": {"exclude_vectors": False}}
@@ -190,9 +190,9 @@ def _require_source(index: str, mapping: Mapped, settings: Mapping[str, Any]) ->
     if _is_off(source) or mode == "disabled":
         raise StoreRefused(
             f"Index {index} can't be read",
-            why="it has _source disabled, by its mapping or by index.mapping.source.mode: it does"
-            " not keep the documents",
-            todo="index the documents anew with _source enabled",
+            why="its mapping or index.mapping.source.mode disables _source, so it does not keep"
+            " documents",
+            todo="reindex the documents with _source enabled",
         )
     if kept := [name for name in ("includes", "excludes") if source.get(name)]:
         _warn_cut(index, kept[0])
@@ -200,10 +200,10 @@ def _require_source(index: str, mapping: Mapped, settings: Mapping[str, Any]) ->
 
 @lru_cache(maxsize=1000)
 def _warn_cut(index: str, how: str) -> None:
-    """Warn once: a stream asks for the fields at each epoch."""
+    """Warn once: a stream reads the fields in each epoch."""
     log.warning(
-        "Index %s does not keep whole documents, so that some columns are null. Why: its"
-        " mapping has _source.%s. What to do: leave them out by option columns",
+        "Index %s does not keep whole documents, so some columns are null. Why: its mapping"
+        " has _source.%s. What to do: leave those columns out by option columns",
         *(index, how),
     )
 
@@ -229,7 +229,7 @@ def _one_of(mappings: Sequence[Mapped]) -> Mapped | None:
 
 
 def kind_of(mapping: Mapped) -> str:
-    """The type of a field; ``passthrough`` gives its fields other names besides."""
+    """The type of a field; ``passthrough``, which adds other names for its fields, is an object."""
     kind = str(mapping.get("type", "object"))
     return "object" if kind == "passthrough" else kind
 
@@ -237,19 +237,19 @@ def kind_of(mapping: Mapped) -> str:
 def natural(
     fields: Mapping[str, Mapped | None], arrays: Collection[str], at: str = ""
 ) -> Iterator[tuple[str, pa.DataType]]:
-    """The columns of fields, with types that lose nothing; `OptionError` if they contradict.
+    """The columns of fields, with lossless types; `OptionError` if indices contradict each other.
 
-    The paths `arrays` are those of arrays; all begin with `at`, which ends with a dot.
+    `arrays` are paths of arrays; all paths begin with `at`, which ends with a dot.
     """
     for name, mapping in fields.items():
         if mapping is None:
             raise OptionError(
-                f"Field {f'{at}{name}'!r} has different types in the indices that are read",
-                why="no type holds the values of all",
+                f"Field {f'{at}{name}'!r} has different types in the indices to read",
+                why="no type holds all values",
                 todo="give it a type by .schema(...), such as string, leave it out by option"
                 " columns, or read fewer indices",
             )
-        if kind_of(mapping) == "alias":  # of another field, and in no document
+        if kind_of(mapping) == "alias":  # another name, which no document has
             continue
         kind = _kind(mapping, arrays, f"{at}{name}")
         many = f"{at}{name}" in arrays and not types.is_list(kind)
@@ -264,7 +264,7 @@ def _kind(mapping: Mapped, arrays: Collection[str], at: str) -> pa.DataType:
 
 
 def is_json(mapping: Mapped) -> bool:
-    """Whether its values may be any JSON, so that a text of one is that JSON."""
+    """Whether its values may be any JSON, which a text column then holds."""
     if "properties" in mapping:
         return _is_off(mapping)
     return kind_of(mapping) not in (*KINDS, *TEXTS)
@@ -275,7 +275,7 @@ def _is_off(mapping: Mapped) -> bool:
 
 
 def _moment(mapping: Mapped) -> pa.DataType:
-    """What holds a date: a number or a text where its format is not ISO 8601."""
+    """The type for a date: a number or a text if its format is not ISO 8601."""
     first = _format(mapping).partition("||")[0]
     if kind_of(mapping) != "date":
         return pa.string()
@@ -289,7 +289,7 @@ def _format(mapping: Mapped) -> str:
 
 
 def is_iso(mapping: Mapped) -> bool:
-    """Whether a text in a date that is one of ISO 8601 means that moment, by the first format."""
+    """Whether a text of ISO 8601 in a date field means that moment, by the first format."""
     for one in _format(mapping).split("||"):
         if PLAIN_DATES in one:
             return True
@@ -299,9 +299,9 @@ def is_iso(mapping: Mapped) -> bool:
 
 
 def is_millis(mapping: Mapped) -> bool:
-    """Whether a number in a date is milliseconds since 1970; one of four digits may be a year.
+    """Whether a number in a date field is milliseconds since 1970; four digits may be a year.
 
-    The cluster tries one format after the other, on the digits.
+    The cluster tries one format after the other on the digits.
     """
     formats = {*_format(mapping).split("||")}
     known = {"epoch_millis", PLAIN_DATES, f"{PLAIN_DATES}_nanos"}
@@ -309,7 +309,7 @@ def is_millis(mapping: Mapped) -> bool:
 
 
 def flat(fields: Mapping[str, Mapped | None], at: str = "") -> Iterator[tuple[str, Mapped | None]]:
-    """All fields by their paths, those inside others too."""
+    """All fields by path, including those inside others."""
     for name, mapping in fields.items():
         yield f"{at}{name}", mapping
         yield from flat((mapping or {}).get("properties", {}), f"{at}{name}.")

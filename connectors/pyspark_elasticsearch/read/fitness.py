@@ -1,4 +1,4 @@
-"""Whether columns can be read of these fields, and what is asked of documents for that."""
+"""Checks whether fields can be read as columns, and selects the parts of documents to read."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ EXACT: tuple[tuple[Callable[[pa.DataType], bool], Collection[str]], ...] = (
     (types.is_boolean, ("boolean",)),
     (types.is_binary, ("binary",)),
 )
-"""Types of columns, and the fields of which they change no value; others refuse such a value."""
+"""Types of columns that change no value of these fields; other types reject such a value."""
 
 OF_META = types.is_string, types.is_integer, types.is_decimal
-"""Types that take what a document has beside its fields, or refuse the value."""
+"""Types that hold metadata of a document, or reject the value."""
 
 OTHER_META = (
     *("_routing", "_version", "_score", "_source", "_ignored", "_primary_term", "_type", "_size"),
     *("_field_names", "_nested_path", "_tier", "_tsid"),
 )
-"""What a document has beside its fields, and is not read."""
+"""Metadata of a document that cannot be read."""
 
 
 def require(schema: pa.Schema, there: IndexFields, arrays: Collection[str]) -> None:
-    """Refuse columns of which values would change, and arrays that are not there."""
+    """Reject columns that would change values, and unknown arrays."""
     require_arrays(arrays, there)
     for field in schema:
         _require_meta(field, there)
@@ -51,7 +51,7 @@ def require(schema: pa.Schema, there: IndexFields, arrays: Collection[str]) -> N
 
 
 def leaves(within: Iterable[pa.Field], at: str = "") -> Iterator[tuple[str, pa.DataType]]:
-    """What is inside columns, by paths of fields: of a map, that of the map and a ``*``."""
+    """The leaf types of columns by path; values of a map have the path of the map and ``*``."""
     for field in within:
         path, kind = f"{at}{field.name}", field.type
         while types.is_list(kind):
@@ -65,12 +65,12 @@ def leaves(within: Iterable[pa.Field], at: str = "") -> Iterator[tuple[str, pa.D
 
 
 def _is_at(path: str, at: str) -> bool:
-    """Whether a field is that of a column, or may be a value in a map (``*``), or inside one."""
+    """Whether the path of a field matches that of a column, with ``*`` for keys of a map."""
     return path == at or ("*" in at and fnmatchcase(path, at))
 
 
 def warn_unknown(schema: pa.Schema, there: IndexFields) -> None:
-    """Warn of columns, and of fields in structs, that no mapping knows."""
+    """Warn about columns, and fields in structs, that no mapping has."""
     known = {*META, *(at for at, _ in flat(there.fields))}
     any_json = tuple(
         f"{at}." for at, one in flat(there.fields) if one is None or fields.is_json(one)
@@ -79,7 +79,7 @@ def warn_unknown(schema: pa.Schema, there: IndexFields) -> None:
         if at not in known and "*" not in at and not at.startswith(any_json):
             log.warning(
                 "Column %r is null in each row. Why: no index has such a field. What to do: %s",
-                *(at, suggestion(at, [*known]) or "mend its name, if it has another"),
+                *(at, suggestion(at, [*known]) or "correct its name"),
             )
 
 
@@ -88,15 +88,15 @@ def _require_meta(field: pa.Field, there: IndexFields) -> None:
     if is_known and not any(accepts(field.type) for accepts in OF_META):
         raise OptionError(
             f"Column {field.name!r} can't be read as {type_name(field.type)}",
-            why="it is a text or a whole number, of which that would be something else",
+            why="it is a text or a whole number, and that type would change it",
             todo=f"read it as {type_name(META[field.name])}, and cast it in Spark",
         )
     is_other = not is_known and field.name.lower() in (*META, *OTHER_META)
-    if is_other and not there.lenient:  # documents that nothing parses may have such fields
+    if is_other and not there.lenient:  # unparsed documents may have such fields
         raise OptionError(
             f"Column {field.name!r} can't be read",
-            why="the cluster has it beside documents, and no document has it as a field",
-            todo=f"of those read {', '.join(META)}, or leave the column out",
+            why="it is metadata of the cluster, and no document has it as a field",
+            todo=f"read {', '.join(META)}, or leave the column out",
         )
 
 
@@ -104,40 +104,38 @@ def _require_kept(kind: pa.DataType, mapping: Mapped, at: str) -> None:
     if any(accepts(kind) and kind_of(mapping) not in exact for accepts, exact in EXACT):
         raise OptionError(
             f"Field {at!r} can't be read as {type_name(kind)}",
-            why=f"it is a field of type {kind_of(mapping)}, of which values would be lost or"
-            " changed",
+            why=f"it is a field of type {kind_of(mapping)}, and values would be lost or changed",
             todo="give it a type in the schema that holds them, and cast it in Spark",
         )
 
 
 def _require_same_text(kind: pa.DataType, mapping: Mapped, at: str) -> None:
-    """Refuse types by which a text is read as something else than what the index takes it for."""
+    """Reject types that give a text another meaning than it has in the index."""
     is_moment = types.is_timestamp(kind) or types.is_date(kind)
     is_encoded = types.is_binary(kind) and kind_of(mapping) != "binary"
     if is_encoded or (is_moment and not fields.is_iso(mapping)):
         raise OptionError(
             f"Field {at!r} can't be read as {type_name(kind)}",
             why=f"an index has it as {kind_of(mapping)} {mapping.get('format', '')}".rstrip()
-            + ", by which its texts mean something else",
-            todo="read it as a string, and make the values of that in Spark, such as by"
-            " to_timestamp()",
+            + ", which gives its texts another meaning",
+            todo="read it as a string, and convert it in Spark, for example by to_timestamp()",
         )
 
 
 def require_arrays(arrays: Collection[str], there: IndexFields) -> None:
-    """Refuse option ``arrayFields`` where it names what is not there (`OptionError`)."""
+    """Reject unknown fields in option ``arrayFields`` (`OptionError`)."""
     known = [at for at, _ in flat(there.fields)]
     for name in arrays:
         if name not in known:
             raise OptionError(
                 f"Option arrayFields names field {name!r}, which no index has",
-                why="it has paths of fields, such as tags or items.codes",
+                why="the option takes paths of fields, such as tags or items.codes",
                 todo=suggestion(name, known) or "name fields of the mapping",
             )
 
 
 def traits(there: IndexFields) -> FieldTraits:
-    """What types don't tell of the documents."""
+    """The traits of fields; see `FieldTraits`."""
     known = [*flat(there.fields)]
     leaves = [at for at, mapping in known if "properties" not in (mapping or {})]
     above = {at[:dot] for at in leaves for dot in range(len(at)) if at[dot] == "."}
@@ -153,7 +151,7 @@ def traits(there: IndexFields) -> FieldTraits:
 def selection(
     schema: pa.Schema, there: IndexFields, exact: FieldTraits, asked: Collection[str]
 ) -> dict[str, Any]:
-    """What a search is to give of documents, where conditions on the fields `asked` are pushed."""
+    """The parts of documents that a search returns, with conditions on the fields `asked`."""
     source = _source(schema, there, exact, asked)
     return {"_source": source, "seq_no_primary_term": "_seq_no" in schema.names}
 
@@ -161,9 +159,9 @@ def selection(
 def _source(
     schema: pa.Schema, there: IndexFields, exact: FieldTraits, asked: Collection[str]
 ) -> dict[str, Any] | list[str] | bool:
-    """What of documents the cluster is to give: some fields, or all as they were written.
+    """The parts of documents to ask for: some fields, or unchanged documents.
 
-    It writes numbers anew where it leaves something out: 1.10 is 1.1, and digits are lost.
+    The cluster rewrites numbers when it omits a field: 1.10 becomes 1.1, and digits are lost.
     """
     inside = [*leaves(one for one in schema if one.name not in META)]
     if not inside:
@@ -171,19 +169,19 @@ def _source(
     names = [one for one in schema.names if one not in META]
     whole = {*there.fields} <= {*names}
     texts = any(kind_of(there.fields.get(name) or {}) == "keyword" for name in asked)
-    # Digits of numbers count there that a double has not.
+    # These columns need digits that a double cannot hold.
     digits = any(
         types.is_decimal(kind) or at not in exact.kinds or at in exact.any_json
         for at, kind in inside
     )
     some = not (whole or texts or digits)
-    if exact.vectors and not there.tells_vectors:
+    if exact.vectors and not there.has_vectors:
         return {"exclude_vectors": False, **({"includes": names} if some else {})}
     return names if some else True
 
 
 def _sizes(path: str, there: IndexFields) -> Collection[int]:
-    """The bytes that a vector has, where its text is their hexadecimal form."""
+    """The possible sizes in bytes of a vector whose text is hexadecimal."""
     parts = {"byte": 1, "bit": 8}
     found = [one for at, one in there.every if at == path]
     plain = all(one.get("element_type") in parts for one in found)

@@ -1,4 +1,4 @@
-"""A point in time of indices, and its pages, slice by slice.
+"""Reads the pages of a point in time of indices, slice by slice.
 
 See https://www.elastic.co/guide/en/elasticsearch/reference/current/point-in-time-api.html and
 https://www.elastic.co/guide/en/elasticsearch/reference/current/paginate-search-results.html
@@ -24,13 +24,13 @@ from sparkonce.errors import SnapshotBroken
 from sparkonce.values import from_json
 
 DOTTED = re.compile(rb'\.[^".\\]*(?:\\.[^".\\]*)*"\s*:')
-"""A member ``"a.b"``, which is the same as ``b`` inside ``a``, and which Arrow passes over.
+"""A member ``"a.b"``, which is the same as ``b`` inside ``a``, and which Arrow ignores.
 
-It looks from each dot to the next one: texts may have many.
+The pattern matches from each dot to the next one, because texts may have many.
 """
 
-ESCAPED = b"\\u002"  # what a dot begins with that is written as an escape
-DATES = (pa.string(), pa.int64())  # Arrow reads a date as its text, or milliseconds since 1970
+ESCAPED = b"\\u002"  # the beginning of an escaped dot
+DATES = (pa.string(), pa.int64())  # Arrow reads dates as texts or milliseconds since 1970
 
 
 class PageReader:
@@ -41,24 +41,24 @@ class PageReader:
         self._plans = [*_plans(schema, traits)]
 
     def page(self, body: bytes) -> Page:
-        """The rows of an answer; `ValueUnreadable` if a value is none of its type."""
+        """The rows of an answer; `ValueUnreadable` if a value does not fit its type."""
         if ESCAPED not in body and not DOTTED.search(body):
             for plan in self._plans:
                 try:
                     found = self._page(body, plan)
                 except (pa.ArrowInvalid, ValueError):
                     continue
-                self._plans.remove(plan)  # what one page is, the next ones are likely to be
+                self._plans.remove(plan)  # the next pages are likely to fit the same plan
                 self._plans.insert(0, plan)
                 return found
         return documents.page(body, self.schema, self.traits)
 
     def _page(self, body: bytes, plan: pa.Schema) -> Page:
-        line = body.replace(b"\n", b" ")  # a document may have some, between its members
+        line = body.replace(b"\n", b" ")  # a document may have line breaks between its members
         (answer,) = from_json.read(line, plan).to_batches()
         hits = _members(answer.column("hits").field("hits").flatten())
         if "_source" in hits and hits["_source"].null_count:
-            raise ValueError("a document is not there")
+            raise ValueError("a document is missing")
         source = _members(hits["_source"]) if "_source" in hits else {}
         found = [(hits if one.name in META else source)[one.name] for one in self.schema]
         made = [from_json.finished(*pair) for pair in zip(found, self.schema.types, strict=True)]
@@ -69,15 +69,15 @@ class PageReader:
 
 
 def _members(objects: pa.StructArray) -> dict[str, pa.Array]:
-    """What is inside objects, by name: of a hit, or of a document, never of both."""
+    """The members of objects, by name: of a hit or of a document."""
     return dict(zip((one.name for one in objects.type), objects.flatten(), strict=True))
 
 
 def _plans(schema: pa.Schema, traits: FieldTraits) -> Iterator[pa.Schema]:
-    """What Arrow may read an answer as: nothing, where it would miss values."""
+    """The schemas by which Arrow may read an answer; none if it would miss values."""
     source = pa.struct([one for one in schema if one.name not in META])
     inside = [*_inside(source)]
-    if any("." in one.name for one in inside):  # it may lie inside another object as well
+    if any("." in one.name for one in inside):  # the value may also be inside another object
         return
     moments = any(types.is_timestamp(one.type) for one in inside)
     for dates in DATES if moments else DATES[:1]:
@@ -101,7 +101,7 @@ def _inside(kind: pa.DataType) -> Iterator[pa.Field]:
 
 
 def _leaf(dates: pa.DataType, traits: FieldTraits) -> from_json.Leaf:
-    """What Arrow reads values as, where dates are of this type."""
+    """The types that Arrow reads values as, with this type for dates."""
 
     def leaf(at: str, kind: pa.DataType) -> pa.DataType | None:
         if not traits.is_exact(kind, at) or (types.is_string(kind) and at in traits.any_json):
@@ -116,8 +116,8 @@ def _leaf(dates: pa.DataType, traits: FieldTraits) -> from_json.Leaf:
 log = logging.getLogger("sparkonce")
 
 READING, COUNTING = "reading documents", "counting documents"
-BLOCK = 4 * 1024 * 1024  # bytes that a page is to have, by what the one before it had
-FIRST, FASTER = 50, 4  # documents of the first page; and the most by which each next is longer
+BLOCK = 4 * 1024 * 1024  # target size of a page in bytes, estimated from the page before
+FIRST, FASTER = 50, 4  # documents of the first page; largest growth from page to page
 
 
 @dataclass(frozen=True)
@@ -125,31 +125,31 @@ class Slice:
     """A split."""
 
     point: str  # in time, as the cluster names it
-    number: int  # of so `many` parts of it
+    number: int  # of `many` slices
     many: int
-    body: Mapping[str, Any]  # of the search: its query, and what of documents is read
-    traits: FieldTraits  # of the documents, when the point was opened
-    most: int  # documents that a page may have
+    body: Mapping[str, Any]  # of the search: its query, and the parts of documents to read
+    traits: FieldTraits  # of the documents when the point was opened
+    most: int  # documents of a page
 
 
 def first_accepted(
     cluster: Cluster, index: str, query: Mapping[str, Any], *wider: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], int, int]:
-    """The first of several searches that the cluster takes, its documents, and their shards.
+    """The first search that the cluster accepts, with its counts of documents and shards.
 
-    It may refuse one (`search.allow_expensive_queries`, `index.max_terms_count`).
+    The cluster may reject one (`search.allow_expensive_queries`, `index.max_terms_count`).
     """
     body = {"query": query["query"], "size": 0, "track_total_hits": True}
     allow = (400,) if wider else ()
     answer = search(cluster, COUNTING, path(index, "_search"), body, allow)
     if answer.status in allow:
-        log.warning("The cluster refuses the conditions of a query, so all rows are read")
+        log.warning("The cluster rejects the conditions of a query, so the read transfers all rows")
         return first_accepted(cluster, index, *wider)
     return query, int(answer.body["hits"]["total"]["value"]), int(answer.body["_shards"]["total"])
 
 
 def read(cluster: Cluster, part: Slice, schema: pa.Schema, keep: str) -> Iterator[pa.RecordBatch]:
-    """The rows of a slice; `SnapshotBroken` if its point in time is not there any more."""
+    """The rows of a slice; `SnapshotBroken` if its point in time no longer exists."""
     reader = PageReader(schema, part.traits)
     asked = {**part.body, "sort": [{"_shard_doc": "asc"}], "track_total_hits": False}
     if part.many > 1:
@@ -160,11 +160,11 @@ def read(cluster: Cluster, part: Slice, schema: pa.Schema, keep: str) -> Iterato
         answer = search(cluster, READING, "/_search", asked, (404,))
         if answer.status == 404:
             raise SnapshotBroken(
-                "The point in time that a read is made of is not there any more",
-                why=f"the cluster keeps it for {keep} (option keepAlive) after its last page; a"
-                " node that stops, or an index that is deleted, takes it away at once",
-                todo="read again, from load() on: Spark plans a DataFrame once; a plan that waits,"
-                " or has more splits than Spark has cores, wants a longer keepAlive",
+                "The point in time of this read no longer exists",
+                why=f"the cluster keeps it for {keep} (option keepAlive) after its last page. When"
+                " a node stops, or somebody deletes an index, it is lost immediately",
+                todo="read again, beginning with load(), because Spark plans a DataFrame only once."
+                " Raise keepAlive if the plan waits, or has more splits than Spark has cores",
             )
         body = answer.body[RAW_PAGE]
         page = reader.page(body)

@@ -1,4 +1,4 @@
-"""Indices as a source: slices of a point in time, and the rows of each."""
+"""Indices as a batch source: slices of a point in time, and the rows of each."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from sparkonce import checks
 from sparkonce.options import Options
 from sparkonce.reading import Scan
 
-FEW = 10_000  # documents that are not worth a split of their own
+FEW = 10_000  # documents that do not justify another split
 LEAST = 4  # splits of indices with fewer shards
-MOST = 1024  # slices that a cluster makes of a point in time (`index.max_slices_per_pit`)
+MOST = 1024  # slices of a point in time that a cluster allows (`index.max_slices_per_pit`)
 
 
 def inferred(cluster: Cluster, options: Options) -> pa.Schema:
@@ -44,7 +44,7 @@ class ElasticsearchSource:
         self.cluster, self.options, self.scan = cluster, options, scan
 
     def splits(self) -> Sequence[Slice]:
-        """See `Source.splits`. Slices of one point in time."""
+        """See `Source.splits`. Splits are slices of one point in time."""
         there, index = describe(self.cluster, self.options["index"]), asked(self.options["index"])
         fitness.require(self.scan.schema, there, self.options["arrayFields"] or ())
         fitness.warn_unknown(self.scan.schema, there)
@@ -57,11 +57,11 @@ class ElasticsearchSource:
         return [Slice(point, number, many, search, traits, there.most) for number in range(many)]
 
     def read(self, split: Slice) -> Iterator[pa.RecordBatch]:
-        """See `Source.read`. Nothing is asked but pages: other indices may match the name now."""
+        """See `Source.read`. It only requests pages: the name may match other indices now."""
         return pages.read(self.cluster, split, self.scan.schema, self.options["keepAlive"])
 
     def _searches(self, there: IndexFields, traits: FieldTraits) -> Iterator[Mapping[str, Any]]:
-        """What is asked for, but for the place of a page: by conditions, then without."""
+        """The searches to try, without the place of a page: with conditions, then without."""
         fields, filters = self._asked(there), self.scan.filters
         columns = [one.column for one in filters if one.column in fields]
         narrowed = [*where.conditions(filters, fields)]
@@ -75,15 +75,16 @@ class ElasticsearchSource:
             }
 
     def _asked(self, there: IndexFields) -> Mapping[str, Any]:
-        """Fields that are read as what they are, and that all indices have alike.
+        """Fields with the same mapping in all indices, read as their natural type.
 
-        Beside vectors, a number in a keyword is another text in the document than in the index.
+        If a search must ask for vectors, the cluster rewrites documents, and a number in a keyword
+        may differ from its text in the index.
         """
         same = {one.name: there.same(one.name) for one in self.scan.schema}
         return {
             name: mapping
             for name, mapping in same.items()
             if mapping
-            and (there.tells_vectors or kind_of(mapping) != "keyword")
+            and (there.has_vectors or kind_of(mapping) != "keyword")
             and self.scan.schema.field(name).type == dict(natural({name: mapping}, ())).get(name)
         }

@@ -1,7 +1,7 @@
-"""Conditions of a query in the cluster's words: documents that match are among those it finds.
+"""Translates conditions of a query for the cluster, which finds all matching documents, or more.
 
-An index knows less of a value than the document says: a date to the millisecond, a long keyword not
-at all. So each condition is widened, and one that can't be is not asked.
+An index keeps less of a value than the document: a date to the millisecond, a long keyword not at
+all. So this module widens each condition, and omits those that it cannot widen.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from typing import Any
 from pyspark_elasticsearch.read.fields import WHOLE, Mapped, kind_of
 from sparkonce.reading import Compare, Filter, Filters, Like, Null, OneOf
 
-LONGEST = 1000  # values of a list that the cluster is asked for
+LONGEST = 1000  # values in a list of a search
 Query = dict[str, Any]
 BOUNDS = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
 MILLISECOND = datetime.timedelta(milliseconds=1)
 
 
 def conditions(filters: Filters, fields: Mapping[str, Mapped]) -> Iterator[Query]:
-    """Those that the cluster can be asked for.
+    """The conditions that the cluster can evaluate.
 
-    The columns of filters are read as what they are; every index has the mapping of `fields`.
+    The columns of `filters` have their natural types; every index has the mapping of `fields`.
     """
     for one in filters:
         if one.column == "_id":
             yield from _by_id(one)
         elif (mapping := fields.get(one.column)) and (found := _condition(one, mapping)):
-            # Also documents match of which the index left this field out, see
+            # Documents whose field the index ignored match as well, see
             # https://www.elastic.co/guide/en/elasticsearch/reference/current/mapping-ignored-field.html
             yield {"bool": {"should": [found, {"term": {"_ignored": one.column}}]}}
 
@@ -48,7 +48,7 @@ def _is_text(value: Any) -> bool:
 
 def _condition(one: Filter, mapping: Mapped) -> Query | None:
     field, kind = one.column, kind_of(mapping)
-    # Only where what is indexed is what documents hold, as far as is known of all that it says.
+    # Only if the index holds the values of documents, which needs a mapping of known parameters.
     known = {*ALWAYS, *PARAMETERS.get(kind, ())}
     if kind not in PROVEN or not {*mapping} <= known or mapping.get("index", True) is not True:
         return None
@@ -80,7 +80,7 @@ PROVEN: Mapping[str, tuple[tuple[str, ...], Callable[[Any], bool]]] = {
     "keyword": (("=", "in", "begins"), _is_text),
     "date": (ORDER, _is_moment),
 }
-"""By which operators and values the cluster finds in fields of a type all that Spark does."""
+"""By type of field, the operators and values for which the cluster finds all that Spark finds."""
 
 ALWAYS = ("type", "index", "doc_values", "store", "meta", "fields", "copy_to")
 NUMERIC = (
@@ -96,11 +96,11 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     ),
     "date": ("format", "locale", "ignore_malformed", "null_value", "synthetic_source_keep"),
 }
-"""What mappings may say beside: with it, a field is still found, or listed as ignored."""
+"""Parameters of mappings under which searches find a field, or list it as ignored."""
 
 
 def _is_proven(operator: str, value: Any, kind: str) -> bool:
-    """Whether the cluster compares it with a field as Spark does."""
+    """Whether the cluster compares this value with a field as Spark does."""
     operators, fits = PROVEN[kind]
     return operator in operators and fits(value)
 
@@ -108,7 +108,7 @@ def _is_proven(operator: str, value: Any, kind: str) -> bool:
 def _compared(field: str, operator: str, value: Any) -> Query:
     if isinstance(value, datetime.datetime):
         return {"range": {field: _around(operator, value)}}
-    if isinstance(value, float) and not value:  # to the index, 0.0 is more than -0.0
+    if isinstance(value, float) and not value:  # in the index, 0.0 is greater than -0.0
         low, high = {"gte": -0.0}, {"lte": 0.0}
         bounds = {"=": low | high, "<": high, "<=": high, ">": low, ">=": low}[operator]
         return {"range": {field: bounds}}
@@ -118,7 +118,7 @@ def _compared(field: str, operator: str, value: Any) -> Query:
 
 
 def _around(operator: str, moment: datetime.datetime) -> dict[str, str]:
-    """A range of whole milliseconds that has all moments that compare so."""
+    """A range of whole milliseconds with all moments that match the comparison."""
     found = {"format": "strict_date_optional_time"}
     if operator in ("=", ">", ">="):
         found["gte"] = (moment - MILLISECOND).astimezone(datetime.timezone.utc).isoformat()

@@ -1,4 +1,4 @@
-"""Where the cluster is: one URL, or several with commas between."""
+"""The address of the cluster: one URL, or several with commas between."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _FORM = re.compile(r"(https?)://([^/?#@\s,]*@)?" + HOST + r"(/[^?#,\s]*)?")
 
 @dataclass(frozen=True)
 class Address:
-    """A cluster, and who comes."""
+    """The address of a cluster, with credentials."""
 
     hosts: tuple[str, ...]  # its nodes, without credentials
-    tls: bool  # whether TLS is spoken
+    tls: bool  # whether the nodes use TLS
     user: str | None
     password: str | None
 
 
 def url(text: str) -> str:
-    """Read option ``url``; `ValueError` if it is none."""
+    """Check option ``url``; `ValueError` if it is invalid."""
     parts = text.split(",")
     forms = [_FORM.fullmatch(part) for part in parts]
     if not all(forms):
@@ -35,12 +35,12 @@ def url(text: str) -> str:
     for part in parts:
         require_server(part)
     if len({part.partition(":")[0] for part in parts}) > 1:
-        raise ValueError("http:// or https:// for all nodes alike")
+        raise ValueError("either http:// or https:// for all nodes")
     return text
 
 
 def parse(options: Mapping[str, Any]) -> Address:
-    """The address in options ``url`` and ``user``; `OptionError` if they give credentials twice."""
+    """The address in options ``url`` and ``user``; `OptionError` if both have credentials."""
     text = str(options["url"])
     nodes = [urlsplit(part) for part in text.split(",")]
     named = [node for node in nodes if node.username]

@@ -1,4 +1,4 @@
-"""One bulk request, and a look at every item of its answer."""
+"""Sends bulk requests, and checks every item of an answer."""
 
 from __future__ import annotations
 
@@ -10,41 +10,41 @@ from pyspark_elasticsearch.server.client import AllDone, Cluster
 from sparkonce.errors import StoreUnreachable
 
 OUTCOMES = "items.*.status,items.*.error,items.*.failure_store,error,status"
-"""What an answer is cut down to: of an item that went well, its status."""
+"""The fields of an answer to ask for: only the status of an item that succeeded."""
 
 PUT_ASIDE = {
     "type": "failure_store_used",
-    "reason": "the data stream took a row that it refuses into its failure store",
+    "reason": "the data stream rejected a row and put it into its failure store",
 }
-"""The error of an item that looks as if it went well."""
+"""The error of an item that only seems to have succeeded."""
 
 WITH_INDEX = {"filter_path": f"{OUTCOMES},items.*._index"}
-"""Parameters for an answer that tells where each document went, too."""
+"""Parameters for an answer that also names the index of each document."""
 
 
 class Item(NamedTuple):
-    """What became of one operation. What was not asked for is empty."""
+    """The outcome of one operation. Fields that were not asked for are empty."""
 
     status: int
-    error: Any  # None if it was done
-    index_name: str = ""  # that the document went to
+    error: Any  # None if it succeeded
+    index_name: str = ""  # the index of the document
     id: str = ""  # of the document
     at: tuple[int, int] | None = None  # sequence number and primary term of the write, if any
-    version: int | None = None  # that the document has since
+    version: int | None = None  # of the document after it
 
     @property
     def done(self) -> bool:
-        """Whether it took effect: also a delete of what is not there."""
+        """Whether it took effect; the delete of a missing document did, too."""
         return self.error is None and (self.status < 300 or self.status == 404)
 
 
-DONE = Item(200, None)  # an operation that took effect, whatever its status was
+DONE = Item(200, None)  # an operation that took effect, with any status
 
 
 def all_done(items: list[Item]) -> bool:
     """Whether all operations took effect."""
-    at_once = items.count(DONE) == len(items)  # by identity, so without a call for each
-    return at_once or all(item.done for item in items)
+    identical = items.count(DONE) == len(items)  # by identity, so without a call for each
+    return identical or all(item.done for item in items)
 
 
 def send(
@@ -55,22 +55,22 @@ def send(
     count: int,
     params: Mapping[str, str] | None = None,
 ) -> list[Item]:
-    """What became of each operation: the same of all where the request as a whole is refused."""
-    # Less than the client waits: an answer that a shard is not ready says more than none.
+    """The outcome of each operation; a rejected request gives all operations its own one."""
+    # Shorter than the client's timeout: an answer about an unready shard says more than none.
     server_waits = f"{max(100, int(cluster.timeout * 800))}ms"
     asked = {"filter_path": OUTCOMES, "timeout": server_waits, **(params or {})}
     status, body = cluster.ask(doing, "POST", target, params=asked, body=lines, allow=(413, 429))
     if status == 413:
         return [Item(413, {"type": "413", "reason": f"{len(lines):,} bytes"})] * count
-    if status == 429:  # in the words of the cluster, or of a proxy
+    if status == 429:  # the cluster's answer, or a proxy's
         error = body.get("error") if isinstance(body, Mapping) else None
         return [Item(429, error or {"type": "429", "reason": str(body)[:200]})] * count
     found = _items(body)
     if len(found) != count:
         raise StoreUnreachable(
             f"Elasticsearch answered {len(found)} of {count} operations while {doing}",
-            why="what became of the others is not known",
-            todo="look for a proxy that changes answers",
+            why="the outcome of the others is unknown",
+            todo="check whether a proxy changes answers",
         )
     return found
 
@@ -82,7 +82,7 @@ def _items(body: Any) -> list[Item]:
     try:
         return [_item(item) for item in items or ()]
     except (AttributeError, KeyError, TypeError, ValueError):
-        return []  # the caller finds that their number is wrong
+        return []  # the caller checks their number
 
 
 def _item(item: Mapping[str, Mapping[str, Any]]) -> Item:
@@ -115,6 +115,6 @@ def numbered(lines: bytes) -> list[Operation]:
 
 
 def action(operation: bytes) -> dict[str, Any]:
-    """What names the document of an operation, and what is done to it, as `kind`."""
+    """The action line of an operation, which names its document; `kind` is the action."""
     ((kind, about),) = json.loads(operation.partition(b"\n")[0]).items()
     return {**about, "kind": kind}

@@ -29,22 +29,22 @@ _ALL_DONE = re.compile(rb'\{"items":\[' + _ITEM + rb"(?:," + _ITEM + rb")*\]\}")
 JSON = {"accept": "application/json", "content-type": "application/json"}
 LINES = {"accept": "application/json", "content-type": "application/x-ndjson"}
 
-OF_PROXIES = 413, 429  # refusals that mean the same whoever gives them, in whatever words
+OF_PROXIES = 413, 429  # statuses with the same meaning from the cluster and from a proxy
 
 
 class AllDone(NamedTuple):
-    """The items of an answer to a bulk request of so many operations, if each was done."""
+    """The items of a bulk answer in which every operation took effect."""
 
     operations: int
-    index_name: str = ""  # that all of them went to; empty if the answer does not say so
+    index_name: str = ""  # the index of all of them; empty if the answer does not name it
 
 
 class AnswerReader(JsonSerializer):
-    """Reads JSON.
+    """Parses JSON.
 
-    Items are `AllDone` only if each of them holds the status of an operation that was done, with
-    one and the same index or none, and nothing else (`bulk.OUTCOMES` cuts them down to that), and
-    the answer holds nothing but items: so no Python object is made for an operation.
+    The items become `AllDone`, without a Python object for each, under two conditions. Each item
+    has only the status of a successful operation, and the same index or none (`bulk.OUTCOMES`
+    selects these fields). The answer has only items.
     """
 
     def loads(self, data: bytes) -> Any:
@@ -57,7 +57,7 @@ class AnswerReader(JsonSerializer):
 
 
 class RawPageReader(AnswerReader):
-    """Leaves a page of a point in time as the bytes that came (`RAW_PAGE`); reads all else."""
+    """Leaves a page of a point in time as bytes (`RAW_PAGE`), and parses all other answers."""
 
     def loads(self, data: bytes) -> Any:
         """See `elastic_transport.Serializer`."""
@@ -68,45 +68,45 @@ RAW_PAGE = "raw page"
 
 
 class _LineWriter(NdjsonSerializer):
-    """Sends lines as they are; the client would copy them twice."""
+    """Sends lines unchanged; the client would copy them twice."""
 
     def dumps(self, data: Any) -> bytes:
         return data if isinstance(data, bytes) else super().dumps(data)
 
 
 class Answer(NamedTuple):
-    """What the cluster said."""
+    """An answer of the cluster."""
 
     status: int
     body: Any
 
 
 class JsonObject(dict[str, Any]):
-    """An object of an answer. Where a member is missing, another server has answered."""
+    """An object of an answer. If a member is missing, another server has answered."""
 
     def __missing__(self, name: str) -> Any:
         raise _not_elasticsearch(f"an answer without {name!r}")
 
 
 def by_name(body: Mapping[str, Any]) -> dict[str, JsonObject]:
-    """An answer that has an object for each of some names, such as those of indices."""
+    """An answer that has an object for each name, for example for each index."""
     if not body or not all(isinstance(one, Mapping) for one in body.values()):
         raise _not_elasticsearch(f"{str(body)[:80]!r}")
     return {name: JsonObject(one) for name, one in body.items()}
 
 
 def path(*parts: str) -> str:
-    """The path of a request; names in it may have any characters."""
+    """The path of a request, with names escaped."""
     return "/" + "/".join(quote(part, safe="") for part in parts)
 
 
 class Cluster:
     """Sends requests to the cluster.
 
-    A resent compare-and-set would not know that it came before, so the client's own retries are
-    off; `sparkonce.store` repeats what may be repeated. A host that takes no
-    connection has got nothing, so the next one is asked at once. Options, as parsed, are refused if
-    they contradict each other, or a file is not there.
+    The retries of the client are off, because a repeated compare-and-set would fail on its own
+    write; `sparkonce.store` repeats what it can. A host that accepts no connection has received
+    nothing, so the request goes to the next host immediately. `options` are parsed; contradicting
+    ones and missing files raise `OptionError`.
     """
 
     reader = AnswerReader
@@ -121,7 +121,7 @@ class Cluster:
 
     @property
     def _lent(self) -> SharedClient[elasticsearch.Elasticsearch]:
-        """The client of this process, with today's password: files of secrets are rotated."""
+        """The client of this process, with the current password: secret files are rotated."""
         identity: dict[str, Any] = {}
         if self.options["apiKey"]:
             identity = {"api_key": self.options["apiKey"]}
@@ -133,7 +133,7 @@ class Cluster:
         return shared(key, lambda: SharedClient(lambda: self._connected(identity)))
 
     def _connected(self, identity: Mapping[str, Any]) -> elasticsearch.Elasticsearch:
-        files = connections.tls_files(self.options)  # read anew: files are renewed
+        files = connections.tls_files(self.options)  # read again: files are renewed
         trusted: dict[str, Any] = (
             {"ssl_context": connections.tls_context(files)} if self.address.tls else {}
         )
@@ -159,15 +159,15 @@ class Cluster:
         body: Any = None,
         allow: tuple[int, ...] = (),
     ) -> Answer:
-        """Send one request; `StoreError` if no answer came, or it says no.
+        """Send one request; `StoreError` without an answer, or if it reports a failure.
 
         Args:
-            doing: what an error says was tried.
-            method: of HTTP.
+            doing: the operation, for errors.
+            method: the HTTP method.
             target: the path.
-            params: behind the path.
-            body: JSON values, or ready-made bytes.
-            allow: statuses that are answers, not errors.
+            params: the query parameters.
+            body: JSON values, or encoded bytes.
+            allow: statuses to return, not to raise.
         """
         headers = LINES if target.endswith("/_bulk") else JSON
         with failures.translated(doing, self.classify), self._lent.client() as client:
@@ -179,7 +179,7 @@ class Cluster:
         status, found = response.meta.status, response.body
         if status in OF_PROXIES or method == "HEAD":
             return Answer(status, found)
-        # Of a 404 the cluster says what is not there; a proxy says so of its own routes.
+        # In a 404 the cluster names what is missing; a proxy sends one for its own routes.
         if isinstance(found, Mapping) and (
             status != 404 or not found or "error" in found or "found" in found
         ):
@@ -187,7 +187,7 @@ class Cluster:
         raise _not_elasticsearch(f"{status} {str(found)[:80]!r} while {doing}")
 
     def _by_any_host(self, send: Callable[[], Any]) -> Any:
-        """Go to the next host where one takes no connection: it has seen nothing of the request."""
+        """Try the next host if one accepts no connection, and so has not seen the request."""
         for _ in self.address.hosts[1:]:
             try:
                 return send()
@@ -198,7 +198,7 @@ class Cluster:
 
 
 class ReadCluster(Cluster):
-    """For reads."""
+    """The cluster for reads."""
 
     reader = RawPageReader
     classify = staticmethod(failures.classify_read)
@@ -206,9 +206,9 @@ class ReadCluster(Cluster):
 
 def _not_elasticsearch(what: str) -> StoreUnreachable:
     return StoreUnreachable(
-        f"What answered is not Elasticsearch: {what}",
-        why="a proxy answers by itself, or changes answers",
-        todo="look into the proxy, or name the cluster itself in option url",
+        f"The server that answered is not Elasticsearch: {what}",
+        why="a proxy sends its own answers, or changes answers",
+        todo="check the proxy, or name the cluster itself in option url",
     )
 
 
@@ -219,13 +219,13 @@ def _contradictions(
         yield (
             not at.tls,
             f"Options url=http:// and {name} contradict each other",
-            "http:// speaks no TLS",
+            "http:// does not use TLS",
             "write https:// in option url",
         )
     named = at.user or at.password or options.get("password") or options.get("passwordFile")
     yield (
         options["apiKey"] and named,
         "Options apiKey and user or password contradict each other",
-        "both say who comes",
+        "both authenticate the connector",
         "leave one of them out",
     )

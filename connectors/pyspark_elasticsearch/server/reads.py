@@ -1,4 +1,4 @@
-"""Documents by their ids, and what a search finds: whole, in time, or an error."""
+"""Reads documents by id and by search; incomplete or late answers raise errors."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from sparkonce.errors import StoreRefused, StoreUnreachable
 T = TypeVar("T")
 PAGE = 500
 ABSENT = "index_not_found_exception"
-SHARE = 0.9  # of option ``timeout``, when the cluster ends a search, as long as somebody listens
+SHARE = 0.9  # of option ``timeout``: the cluster ends a search before the client stops waiting
 
 WHOLE = {"allow_partial_search_results": "false"}
-"""Else a shard that does not answer leaves its hits out, and what is found looks whole."""
+"""Otherwise a shard without an answer omits its hits, and the result looks complete."""
 
 
 def by_id(
     cluster: Cluster, doing: str, index: str, ids: Sequence[str], *, source: bool = False
 ) -> list[dict[str, Any]]:
-    """What is said of each document, in order; `StoreError` if a shard did not answer.
+    """The answer about each document, in order; `StoreError` if a shard did not answer.
 
-    A document of an index that is not there is not found.
+    A document in a missing index counts as not found.
     """
     target, params = path(index, "_mget"), {} if source else {"_source": "false"}
     answer = cluster.ask(doing, "POST", target, params=params, body={"ids": [*ids]}, allow=(404,))
     docs: list[dict[str, Any]] = answer.body["docs"] if answer.status == 200 else [{} for _ in ids]
     for error in (doc["error"] for doc in docs if "error" in doc):
         if error.get("type") != ABSENT:
-            # Taken for not found, a chunk would count as lost, and a row could be sent twice.
+            # As "not found", a chunk would count as lost, and a row could be stored twice.
             raise of_answer(503, error, doing)
     return docs
 
@@ -40,28 +40,28 @@ def by_id(
 def index_names(
     cluster: Cluster, doing: str, names: str, allow: tuple[int, ...] = (404,), **params: str
 ) -> set[str]:
-    """The indices that names stand for now; none where the answer is one of those to `allow`."""
+    """The indices that names resolve to; none if the status is in `allow`."""
     params = {"filter_path": "*.settings.index.uuid", **params}
     status, body = cluster.ask(doing, "GET", path(names), params=params, allow=allow)
     return set(body) if status == 200 else set()
 
 
 def overwrite_guard(document: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What a write over a document, as it was read, must name; None if it was not there."""
+    """The condition for a write over a document as it was read; None if it was missing."""
     if document is None:
         return {"op_type": "create"}
     return {"if_seq_no": document["_seq_no"], "if_primary_term": document["_primary_term"]}
 
 
 def batches(items: Sequence[T], size: int = PAGE) -> Iterator[Sequence[T]]:
-    """The items, so many at a time."""
+    """The items in batches of this size."""
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
 def pages(
     cluster: Cluster, doing: str, index: str | None, body: dict[str, Any]
 ) -> Iterator[list[dict[str, Any]]]:
-    """The hits of a search, by its `sort`, of an index (it may be gone), or of a point in time."""
+    """The hits of a search by its `sort`, in an index (it may be missing) or a point in time."""
     target = "/_search" if index is None else path(index, "_search")
     body = {"size": PAGE, **body}
     while True:
@@ -74,14 +74,14 @@ def pages(
 
 
 def open_point(cluster: Cluster, index: str, keep: str, **params: str) -> str:
-    """A point in time, which the cluster keeps for so long after its last page."""
+    """Open a point in time; the cluster keeps it for `keep` after its last page."""
     target, asked = path(index, "_pit"), {"keep_alive": keep, **params}
     answer = cluster.ask("opening a point in time", "POST", target, params=asked)
     return str(answer.body["id"])
 
 
 def close_point(cluster: Cluster, point: str) -> None:
-    """Let the cluster forget a point in time."""
+    """Close a point in time."""
     cluster.ask("closing a point in time", "DELETE", "/_pit", body={"id": point}, allow=(404,))
 
 
@@ -93,9 +93,9 @@ def search(
     allow: tuple[int, ...] = (),
     **params: str,
 ) -> Answer:
-    """What a user's search finds; `StoreRefused` if it takes longer than option ``timeout``.
+    """The answer to a user's search; `StoreRefused` if it exceeds option ``timeout``.
 
-    A cluster ends one that nobody waits for any more.
+    The cluster ends a search whose client no longer waits.
     """
     asked = {**body, "timeout": f"{max(1, int(1000 * SHARE * cluster.timeout))}ms"}
     try:
@@ -112,14 +112,14 @@ def search(
 
 
 def require_in_time(timed_out: Any, doing: str) -> None:
-    """Refuse what a search found until its time was over; `StoreRefused` if there may be more."""
+    """Reject the partial result of a search that timed out (`StoreRefused`)."""
     if timed_out is not False:
-        raise StoreRefused(f"Elasticsearch gave up while {doing}", TOO_SLOW.why, TOO_SLOW.todo)
+        raise StoreRefused(f"Elasticsearch timed out while {doing}", TOO_SLOW.why, TOO_SLOW.todo)
 
 
 def _answers(cluster: Cluster) -> bool:
     try:
-        cluster.ask("asking for an answer", "GET", "/", allow=(401, 403, 404))
+        cluster.ask("checking whether the server answers", "GET", "/", allow=(401, 403, 404))
     except StoreUnreachable:
         return False
     return True

@@ -68,7 +68,7 @@ def require_own(target: Target) -> None:
         flaws.append("requires a routing")
     if flaws:
         raise StoreUnsafe(
-            f"Index {target.name} of the connector {' and '.join(flaws)}",
+            f"Index {target.name}, the connector's own, {' and '.join(flaws)}",
             why="the connector reads decisions from this index, which must return them unchanged",
             todo="set such a pipeline to _none, and remove a lifecycle"
             f" (POST {target.name}/_ilm/remove). Otherwise let no template of the cluster match the"
@@ -241,7 +241,7 @@ def kept_instead(target: Target) -> str:
     if source.get("excludes") or source.get("includes", ["*"]) != ["*"]:
         return "a part of each _source"
     if modes - {"stored"}:
-        return f"no _source, which is rebuilt from fields by index.mode={of_index} or a setting"
+        return f"no _source: it is rebuilt from fields by index.mode={of_index} or a setting"
     if not modes and of_index not in WHOLE:
         return f"a _source that may be rebuilt from fields: index.mode={of_index}"
     return ""

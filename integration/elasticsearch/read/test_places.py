@@ -88,7 +88,7 @@ def test_data_streams_are_read(index: Index) -> None:
 def test_an_index_that_is_not_there_is_told(elasticsearch_url: str, unique: str) -> None:
     with pytest.raises(StoreRefused, match="index_not_found"):
         source(elasticsearch_url, unique)
-    with pytest.raises(StoreRefused, match="No index is behind"):
+    with pytest.raises(StoreRefused, match="matches no index"):
         source(elasticsearch_url, f"{unique}*")
 
 
@@ -324,7 +324,7 @@ def test_conditions_that_the_cluster_refuses_are_not_asked_for(
             for condition in drawn(draw, schema.field(name), stored):
                 found = read_rows(index.source(schema, [condition]))
                 assert all(one in found for one in documents if holds(one[name], condition))
-        assert "The cluster refuses the conditions" in caplog.text
+        assert "The cluster rejects the conditions" in caplog.text
     finally:
         index.client.cluster.put_settings(persistent={"search.allow_expensive_queries": None})
 
