@@ -268,7 +268,7 @@ def test_a_url_says_whether_it_is_a_cluster(cluster: RedisCluster, redis_url: st
     one_server = redis_url.rpartition("/")[0].replace("redis://", "redis+cluster://")
     with pytest.raises(SparkonceError, match="redis://"):
         DirectQuery(COUNTER, url=one_server, key="id").sink.check()
-    with pytest.raises(OptionError, match="it has one database"):
+    with pytest.raises(OptionError, match="has one database"):
         _ = DirectQuery(COUNTER, url="redis+cluster://a:1,b:2/3", key="id").sink
 
 

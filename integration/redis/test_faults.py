@@ -111,7 +111,7 @@ def test_right_that_is_missing_in_mid_row_stops_there_and_goes_on_once_granted(
     with Redis.from_url(server.url, decode_responses=True) as client:
         client.execute_command("ACL", "SETUSER", "app", "on", ">pw", "~*", "+@all", "-pexpire")
         query = counting(server.url, unique, user="app", password="pw", ttl="1h")
-        with pytest.raises(SparkonceError, match="ACL does not allow it"):
+        with pytest.raises(SparkonceError, match="ACL does not allow the command"):
             query.run(0, ones(range(10)))
         assert counts(client, unique) == Counter()
         client.execute_command("ACL", "SETUSER", "app", "+pexpire")

@@ -218,7 +218,7 @@ def test_a_right_that_is_lacking_is_no_fault_of_a_row(counters: Make, keys: Keys
         keys, enabled=True, nopass=True, keys=["*"], commands=["+@all", "-hincrby"]
     )
     query = counters(user=keys, password="any")
-    with pytest.raises(RowRefused, match="the user's ACL does not allow it"):
+    with pytest.raises(RowRefused, match="the user's ACL does not allow the command"):
         query.run(0, [row(at) for at in range(5)])
     assert query.sink.store.letterboxes()[0].read(None, 9) == []
     keys.client.acl_deluser(keys)
@@ -229,7 +229,7 @@ def test_a_place_for_letters_that_holds_something_else_is_refused_at_the_start(
 ) -> None:
     keys.client.set(f"{{sparkonce}}:letters:{keys}", "mine")
     query = counters()
-    with pytest.raises(StoreRefused, match=f"letters:{keys}' is no stream of dead letters"):
+    with pytest.raises(StoreRefused, match=f"letters:{keys}' is not a stream of dead letters"):
         query.sink.check()
     boxes = dead_letters.letterboxes(query.sink.store.session, None)
     assert keys not in [box.name for box in boxes]

@@ -153,7 +153,7 @@ FAILING = {
     "hash increment, type": Failing(TWO, ADDS, MUCH, no_hash),
     "hash increment, range": Failing(TWO, ADDS, MUCH, full, "64-bit range"),
     "hash increment, text": Failing(
-        TWO, ADDS, MUCH, lambda client, key: client.hset(key, "f", "much"), "than a number"
+        TWO, ADDS, MUCH, lambda client, key: client.hset(key, "f", "much"), "not hold a number"
     ),
     "hash order": Failing(
         SCORED.set(2, pa.field("s", pa.int64())),

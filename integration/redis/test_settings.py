@@ -165,7 +165,7 @@ def test_a_server_that_does_not_tell_its_policy_is_refused(private_redis: Privat
     sink.check()
     terse = Terse(sink.store.session.client)
     sink.store.session.find = lambda: terse
-    with pytest.raises(StoreUnsafe, match=r"does not tell its maxmemory-policy"):
+    with pytest.raises(StoreUnsafe, match=r"does not report its maxmemory-policy"):
         sink.check()
 
 

@@ -141,7 +141,7 @@ def test_increment_of_decimals_is_refused() -> None:
     [
         ({"url": "mysql://h"}, "like redis://user:password@host"),
         *(({"url": f"redis://{server}/0"}, "a port from 0 to 65535") for server in NO_SERVERS),
-        ({"url": "redis+cluster://h/1"}, "it has one database"),
+        ({"url": "redis+cluster://h/1"}, "has one database"),
         ({"url": "redis+cluster://:secret@h:1,h:99999"}, "a port from 0 to 65535"),
         ({"url": "redis+sentinel://h"}, "with the name of the primary before the database"),
         ({"url": "redis+sentinel://h:1,h:99999/mymaster"}, "a port from 0 to 65535"),

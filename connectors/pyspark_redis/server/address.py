@@ -1,4 +1,4 @@
-"""Option ``url``: one server, or the Sentinels that know which one it is."""
+"""Option ``url``: one server, a cluster, or Sentinels that name the primary."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def address(text: str) -> str:
     """Read option ``url``.
 
     Raises:
-        ValueError: it is none, or holds what would silently overrule an option.
+        ValueError: the text is no URL, or has a part that would silently override an option.
     """
     if several := SENTINEL.fullmatch(text) or CLUSTER.fullmatch(text):
         for host in several[3].split(","):
@@ -35,16 +35,16 @@ def address(text: str) -> str:
     elif "+cluster://" in text:
         raise ValueError(
             "like redis+cluster://user:password@host1:6379,host2:6379, with some of the cluster's"
-            " nodes; it has one database"
+            " nodes; a cluster has one database"
         )
     elif "+sentinel://" in text:
         raise ValueError(
             "like redis+sentinel://user:password@host1:26379,host2:26379/mymaster/0, with the name"
-            " of the primary before the database's number"
+            " of the primary before the database number"
         )
     elif not SERVER.fullmatch(text):
         raise ValueError(
-            "like redis://user:password@host:6379/0, with nothing behind the database's number;"
+            "like redis://user:password@host:6379/0, with nothing after the database number;"
             " in a password, write # / ? @ as %23 %2F %3F %40"
         )
     else:
@@ -54,14 +54,14 @@ def address(text: str) -> str:
 
 @dataclass(frozen=True)
 class Sentinels:
-    """Those who know which server is the primary.
+    """The Sentinels, which know the primary.
 
     https://redis.io/docs/latest/develop/reference/sentinel-clients/
 
     Attributes:
-        hosts: and ports.
-        name: of the primary.
-        settings: of connections to them.
+        hosts: hosts and ports of the Sentinels.
+        name: the name of the primary.
+        settings: the settings of connections to the Sentinels.
     """
 
     hosts: tuple[tuple[str, int], ...]
@@ -69,11 +69,11 @@ class Sentinels:
     settings: tuple[tuple[str, object], ...] = ()
 
     def primary(self) -> tuple[str, int]:
-        """Host and port of the primary, as the first Sentinel knows it that answers.
+        """Host and port of the primary, from the first Sentinel that knows it.
 
         Raises:
-            ConnectionError: none knows it.
-            ResponseError: one that may know it does not tell.
+            ConnectionError: no Sentinel knows the primary.
+            ResponseError: a Sentinel that may know the primary asks for a password.
         """
         said, refused = "no Sentinel knows it", ""
         for host, port in self.hosts:
@@ -82,25 +82,25 @@ class Sentinels:
                 with redis.Redis(host, port, **settings) as one:  # type: ignore[arg-type]
                     found = one.sentinel_get_master_addr_by_name(self.name)
             except (exceptions.AuthenticationError, exceptions.NoPermissionError):
-                refused = f"Sentinel {host}:{port} asks for a password, which it is not given"
+                refused = f"Sentinel {host}:{port} asks for a password, which the connector lacks"
                 continue
             except redis.RedisError as error:
                 said = str(error)
                 continue
             if found:
                 return str(found[0]), int(found[1])
-        if refused:  # whoever waits for the others waits in vain for this one
+        if refused:  # a retry helps with the other Sentinels, never with this one
             raise redis.ResponseError(refused)
-        raise redis.ConnectionError(f"The address of primary {self.name!r} is not known: {said}")
+        raise redis.ConnectionError(f"The address of primary {self.name!r} is unknown: {said}")
 
 
 def is_cluster(url: str) -> bool:
-    """Whether it is that of a cluster."""
+    """Whether the URL is that of a cluster."""
     return CLUSTER.fullmatch(url) is not None
 
 
 def nodes(url: str) -> tuple[str, Addresses]:
-    """What begins the URL of each node of a cluster, and some nodes; of another URL none."""
+    """The prefix of each node's URL in a cluster, and some nodes; no nodes for another URL."""
     found = CLUSTER.fullmatch(url)
     if not found:
         return url, ()
@@ -114,7 +114,7 @@ def _addresses(hosts: str, port: int) -> Addresses:
 
 
 def split(url: str) -> tuple[str, Addresses, str]:
-    """The URL of a server, as redis-py reads it; Sentinels and the name of the primary, if any."""
+    """The URL as redis-py reads it, the Sentinels, and the name of the primary, if any."""
     found = SENTINEL.fullmatch(url)
     if not found:
         return url, (), ""

@@ -18,17 +18,17 @@ from sparkonce.errors import OptionError
 from sparkonce.options import password
 from sparkonce.urls import login
 
-PROTOCOL = 2  # RESP2, which every server and proxy speaks; RESP3 is tested, and brings nothing here
+PROTOCOL = 2  # RESP2, which every server and proxy speaks; RESP3 is tested, and has no advantage
 
 TLS = {"tlsCaFile": "ssl_ca_certs", "tlsCertFile": "ssl_certfile", "tlsKeyFile": "ssl_keyfile"}
 
 
 class Greeted:
-    """A connection that has greeted the server as who it is, or is closed.
+    """A connection that either completed its handshake or is closed.
 
-    redis-py keeps a socket whose greeting failed by an error that is not its own, and sends the
-    next commands over it: as the default user, to database 0. So the password is read before there
-    is a socket; anew each time, since files of secrets are rotated.
+    redis-py keeps a socket if the handshake failed with an error that is not redis-py's. The next
+    commands over that socket run as the default user, in database 0. So `_connect` reads the
+    password before it opens the socket. It reads the file each time, because secrets rotate.
     """
 
     def __init__(
@@ -47,14 +47,14 @@ class Greeted:
             super().connect()  # type: ignore[misc]
 
     def connect_check_health(self, *args: Any, **more: Any) -> None:
-        """See redis-py, since 6.2."""
+        """See redis-py 6.2 and newer."""
         with self._closed_if_it_fails():
             super().connect_check_health(*args, **more)  # type: ignore[misc]
 
     def _connect(self) -> Any:
         if self.password_file is not None:
             self.password = password({"passwordFile": self.password_file})
-        if self.sentinels is not None:  # anew each time: after a failover it is another server
+        if self.sentinels is not None:  # each time, because a failover changes the primary
             self.host, self.port = self.sentinels.primary()
         return super()._connect()  # type: ignore[misc]
 
@@ -68,15 +68,15 @@ class Greeted:
 
 
 class Plain(Greeted, redis.Connection):
-    """Over TCP."""
+    """A connection over TCP."""
 
 
 class Tls(Greeted, redis.SSLConnection):
-    """Over TLS."""
+    """A connection over TLS."""
 
 
 class RedisPool(redis.ConnectionPool):
-    """See `sparkonce.connections`. After a fork redis-py makes new connections by itself."""
+    """See `sparkonce.connections`. After a fork, redis-py itself opens new connections."""
 
     def release(self, connection: Any) -> None:
         """See redis-py."""
@@ -91,9 +91,11 @@ class RedisPool(redis.ConnectionPool):
 def connect(options: Mapping[str, Any]) -> redis.Redis:
     """The client of this process for these options; it connects at its first request.
 
-    A resent compare-and-set or increment would not know that it came before, so redis-py's own
-    retries are off; `sparkonce.store.Patience` repeats what may be repeated. OptionError where
-    address, credentials and TLS contradict each other, or a file is not there.
+    redis-py's retries are off, because a resent compare-and-set or increment could take effect
+    twice. `sparkonce.store.Patience` repeats the requests that are safe to repeat.
+
+    Raises:
+        OptionError: address, credentials and TLS contradict each other, or a file is missing.
     """
     url, hosts, name = split(str(options["url"]))
     reach, settings = _settings(url, options)
@@ -104,7 +106,7 @@ def connect(options: Mapping[str, Any]) -> redis.Redis:
 
 
 def cluster(options: Mapping[str, Any]) -> Nodes:
-    """The nodes of a cluster, each by a client as that of `connect`."""
+    """The nodes of a cluster, each with a client like that of `connect`."""
     begin, seeds = nodes(str(options["url"]))
     _, settings = _settings(begin + "host", options)
 
@@ -116,7 +118,7 @@ def cluster(options: Mapping[str, Any]) -> Nodes:
 
 
 def _settings(url: str, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """How a server is reached; the same, and who asks."""
+    """The settings that reach a server; the same settings with credentials."""
     reach = {
         **_tls(url, options),
         "socket_timeout": options["timeout"],
@@ -152,6 +154,6 @@ def _credentials(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
     login(url, options)
     given = {"username": options.get("user"), "password": password(options)}
     if options.get("passwordFile"):
-        # The path, not what it holds: such files are rotated, and read for each connection.
+        # The path, not the password: secrets rotate, and each connection reads the file.
         given = {"username": given["username"], "password_file": options["passwordFile"]}
     return {name: value for name, value in given.items() if value}

@@ -1,4 +1,4 @@
-"""Redis's errors as ours: one table, one place."""
+"""Translates errors of Redis into errors of sparkonce, from one table."""
 
 from __future__ import annotations
 
@@ -25,32 +25,34 @@ _row = partial(refused, kind=FailureKind.ROW)
 _unfit = partial(KnownFailure, FailureKind.REFUSED)
 
 PASSWORD = _unfit(
-    "the server does not take this user and password, or asks for one",
+    "the server rejects this user and password, or requires a password",
     "check options user, password and passwordFile, or the URL",
 )
 
-ACL = refused("the user's ACL does not allow it", "grant it as docs/permissions.md lists")
+ACL = refused(
+    "the user's ACL does not allow the command", "grant the rights that docs/permissions.md lists"
+)
 
 OVERFLOW = _row(
-    "the sum leaves the 64-bit range of Redis's integers, or that of a double",
+    "the sum exceeds the 64-bit range of Redis integers, or the range of a double",
     "set that field to a smaller number",
 )
 
 INFINITE = _row(
-    "the field holds an infinity, or the sum leaves the range of a double",
+    "the field holds an infinity, or the sum exceeds the range of a double",
     "set that field to a smaller number",
 )
 
 REFUSALS = {
-    # First, since these texts go on with what columns and fields hold: any of the others.
+    # First, because these texts end with values of users, which may contain any other key.
     "overflow:": OVERFLOW,
     "unordered:": _row(
-        "rows are compared with it as option sequenceColumn says",
-        "set that field to a value as the sink writes it for the column's type (docs/redis.md) or"
-        " delete it",
+        "option sequenceColumn compares each row with this field",
+        "set that field to a value in the form that the sink writes for the column's type"
+        " (docs/redis.md), or delete it",
     ),
     "damaged:": refused(
-        "it is a record of sparkonce's own, and something else has written it",
+        "the key is a record of sparkonce, and another program has written it",
         "set that field to a whole number above all others in that hash (HGETALL)",
     ),
     "NOAUTH": PASSWORD,
@@ -60,13 +62,15 @@ REFUSALS = {
     "ACL failure": ACL,
     "OOM": refused(
         "maxmemory is reached, and the eviction policy drops nothing",
-        "free memory (`sparkonce gc` drops staged rows that no epoch will take, also now) or raise"
-        " maxmemory",
+        "free memory (`sparkonce gc` drops staged rows that no epoch needs, even on a full server)"
+        " or raise maxmemory",
     ),
-    "MISCONF": refused("the server can't save to its disk and so takes no writes", "mend its disk"),
+    "MISCONF": refused(
+        "the server can't save to its disk and so rejects writes", "repair the server's disk"
+    ),
     "NOREPLICAS": refused(
-        "the server has fewer replicas than min-replicas-to-write asks for",
-        "bring the replicas back",
+        "the server has fewer replicas than min-replicas-to-write requires",
+        "reconnect the replicas",
     ),
     "WRONGTYPE": _row(
         "the key holds another Redis type than the sink's model", "rename or delete that key"
@@ -75,30 +79,30 @@ REFUSALS = {
     "increment would produce NaN or Infinity": INFINITE,
     "resulting score is not a number": INFINITE,
     "exhausted the last possible ID": _row(
-        "no id is left that is higher than the stream's last one", "delete the stream"
+        "no id is higher than the stream's last id", "delete the stream"
     ),
     "asks for a password, which": _unfit(
-        "options user and password are those of the servers, and the connector has none for"
+        "options user and password are for the servers, and the connector has no credentials for"
         " Sentinels",
-        "let the Sentinels take requests without a password: no requirepass in sentinel.conf",
+        "allow requests to the Sentinels without a password: no requirepass in sentinel.conf",
     ),
     "DB index is out of range": _unfit(
-        "the server has fewer databases than the number behind the URL's last slash",
-        "give a smaller number there (a server has 16 unless `databases` says otherwise)",
+        "the server has fewer databases than the number after the last slash of the URL",
+        "set a smaller number in option url (a server has 16 unless `databases` says otherwise)",
     ),
     "cluster support disabled": _unfit(
-        "the server is no node of a Redis Cluster, and option url begins with redis+cluster://",
+        "the server is not a node of a Redis Cluster, and option url begins with redis+cluster://",
         "write redis:// in option url",
     ),
     "not an integer": _row(
-        "the field holds something else than a whole number",
+        "the field does not hold a whole number",
         "set that field to a whole number or delete it",
     ),
     "not a float": _row(
-        "the field holds something else than a number", "set that field to a number or delete it"
+        "the field does not hold a number", "set that field to a number or delete it"
     ),
 }
-"""By the code or the words of a reply."""
+"""Known failures by the code or the words of a reply."""
 
 OF_ROWS = [text for text, known in REFUSALS.items() if known.kind is FailureKind.ROW]
 
@@ -112,60 +116,60 @@ CODES = {
     exceptions.NoPermissionError: "NOPERM",
     exceptions.OutOfMemoryError: "OOM",
     exceptions.ReadOnlyError: "READONLY",
-    exceptions.AskError: "ASK",  # MOVED is one, too
+    exceptions.AskError: "ASK",  # and its subclass for MOVED
     exceptions.ClusterDownError: "CLUSTERDOWN",
     exceptions.TryAgainError: "TRYAGAIN",
 }
 """The codes that redis-py cuts from the text of these errors."""
 
 PASSING = ("LOADING", "BUSY", "MASTERDOWN", "TRYAGAIN", "CLUSTERDOWN", "while the cluster is down")
-"""Codes that mean: later; the last is what a script is told."""
+"""Codes of failures that pass; the last text is what a script gets."""
 
 MOVES = ("MOVED", "ASK", "access a non local key")
-"""What is said of a key that lies in another node of a cluster; the last to scripts."""
+"""Replies for a key on another node of a cluster; the last text is what a script gets."""
 
 
 class Demoted(StoreUnreachable):
-    """The server is a replica, which may be made a primary, or be replaced by one, in a moment."""
+    """The server is a replica; a failover may soon promote it, or connect to the primary."""
 
 
 def demoted() -> Demoted:
     """The error for a replica."""
     return Demoted(
-        "The server is a replica", "it takes no writes", "point option url at the primary"
+        "The server is a replica", "a replica rejects writes", "set option url to the primary"
     )
 
 
 def moves(doing: str, text: str) -> StoreUnreachable:
-    """The error for a slot that another node of a cluster has, or is about to have."""
+    """The error for a slot that another node of a cluster serves, or will serve soon."""
     return StoreUnreachable(
         f"A slot of the cluster moves while {doing}: {text}",
-        why="the cluster is resharded, or a replica takes over",
-        todo="wait until that is done; what is started again loses and doubles nothing",
+        why="the cluster moves slots between nodes, or a replica takes over",
+        todo="wait until the move ends, then restart the query; it loses and duplicates nothing",
     )
 
 
 class OtherType(StoreRefused):
-    """The server does not say which key holds another Redis type than it must; no row's."""
+    """A key of sparkonce holds another Redis type; the server does not say which key."""
 
 
 def other_type(key: str, kind: str, todo: str) -> StoreRefused:
-    """The error for a key that holds another type than a kind; it says what to do about it."""
+    """The error for a key that does not hold Redis type `kind`; `todo` says what to do."""
     return StoreRefused(
-        f"Key {key!r} is no {kind}",
-        why="something else has written it, or another key is meant (WRONGTYPE)",
+        f"Key {key!r} is not a {kind}",
+        why="another program has written the key, or an option names the wrong key (WRONGTYPE)",
         todo=todo,
     )
 
 
 def no_stream(key: str) -> StoreRefused:
-    """The error for a key that is to be followed."""
-    return other_type(key, "stream", "name streams in option streams; TYPE tells what a key holds")
+    """The error for a key in option ``streams`` that is not a stream."""
+    return other_type(key, "stream", "name streams in option streams; TYPE shows what a key holds")
 
 
 @contextmanager
 def translated(doing: str) -> Iterator[None]:
-    """Raise what redis-py raises as one of our errors; `doing` says what was tried."""
+    """Translate errors of redis-py into errors of sparkonce; `doing` names the operation."""
     try:
         yield
     except redis.RedisError as error:
@@ -173,7 +177,7 @@ def translated(doing: str) -> Iterator[None]:
 
 
 def translate(error: redis.RedisError, doing: str) -> StoreError:
-    """Our error for one of redis-py's."""
+    """The error of sparkonce for an error of redis-py."""
     text = str(error) or type(error).__name__
     code = next((code for kind, code in CODES.items() if isinstance(error, kind)), "")
     coded = f"{code} {text}".lstrip()
@@ -186,11 +190,11 @@ def translate(error: redis.RedisError, doing: str) -> StoreError:
     late = isinstance(error, exceptions.TimeoutError)
     if late or isinstance(error, exceptions.ConnectionError) or _has(coded, *PASSING):
         return _away(doing, text, late=late)
-    if _has(text, "WRONGTYPE"):  # what befalls a row is told by `pyspark_redis.write.delivery`
+    if _has(text, "WRONGTYPE"):  # `pyspark_redis.write.delivery` reports this error of a row
         return OtherType(
             f"Redis refused while {doing}: {text}",
-            why="a key of sparkonce's own holds another Redis type: something else has written it",
-            todo="find it among those that docs/redis.md lists (TYPE), move it away by RENAME,"
+            why="a key of sparkonce holds another Redis type: another program has written the key",
+            todo="find the key among those that docs/redis.md lists (TYPE), rename it (RENAME),"
             f" {RESTART}",
         )
     return refusal(text).error("Redis", doing, text)
@@ -200,10 +204,10 @@ def _away(doing: str, text: str, *, late: bool) -> StoreUnreachable:
     if late:
         return StoreUnreachable(
             f"Redis has not answered within option timeout while {doing}: {text}",
-            why="the server is busy or down, the network loses requests, or a key takes longer: it"
-            " may have millions of elements",
-            todo="check option url and the server, or raise option timeout; what is started again"
-            " loses and doubles nothing",
+            why="the server is busy or down, the network loses requests, or a key takes longer, for"
+            " example one with millions of elements",
+            todo="check option url and the server, or raise option timeout; a restarted query"
+            " loses and duplicates nothing",
         )
     return StoreUnreachable(
         f"Redis can't be reached while {doing}: {text}",
@@ -213,10 +217,10 @@ def _away(doing: str, text: str, *, late: bool) -> StoreUnreachable:
 
 
 def refusal(text: str) -> KnownFailure:
-    """What is known of the server's reply `text`."""
+    """The known failure for the server's reply `text`."""
     return next((known for code, known in REFUSALS.items() if _has(text, code)), OTHER)
 
 
 def _has(text: str, *codes: str) -> bool:
-    # The error of a command inside a script has its code in the middle of the text.
+    # If a command fails inside a script, its code is in the middle of the text.
     return any(re.search(rf"(^|[\s:-]){re.escape(code)}(?!\w)", text) for code in codes)

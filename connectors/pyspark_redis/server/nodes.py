@@ -22,11 +22,11 @@ SLOTS = 16_384
 Address = tuple[str, int]
 
 UNKNOWN = (None, "", "?")
-"""What a node says that knows no name of another: https://redis.io/docs/latest/commands/cluster-slots/."""
+"""Replies of a node without a host name: https://redis.io/docs/latest/commands/cluster-slots/."""
 
 
 def slot_of(key: bytes) -> int:
-    """The slot of a key: by what stands between its first braces, if anything does."""
+    """The slot of a key: that of the text in its first braces, if any, else of the whole key."""
     _, opened, rest = key.partition(b"{")
     tag, closed, _ = rest.partition(b"}")
     return crc_hqx(tag if opened and closed and tag else key, 0) % SLOTS
@@ -34,7 +34,7 @@ def slot_of(key: bytes) -> int:
 
 @lru_cache(1)
 def tags() -> list[str]:
-    """For each slot the least number whose text lies there."""
+    """For each slot, the smallest number whose decimal text hashes to that slot."""
     found: dict[int, str] = {}
     for text in map(str, count()):
         found.setdefault(crc_hqx(text.encode(), 0) % SLOTS, text)
@@ -44,7 +44,7 @@ def tags() -> list[str]:
 
 
 class SlotRange(NamedTuple):
-    """Slots from `first` to `last` of one primary."""
+    """Slots from `first` to `last`, which one primary serves."""
 
     first: int
     last: int
@@ -52,9 +52,11 @@ class SlotRange(NamedTuple):
 
 
 class Nodes:
-    """Which primary serves which slot; asked for when it is needed, and again once it is wrong.
+    """Which primary serves which slot; read on demand, and again after `forget`.
 
-    By the `seeds` the other nodes are found; `connect` gives a client that asks one node alone.
+    Args:
+        seeds: the nodes that name the other nodes.
+        connect: returns a client of one node.
     """
 
     def __init__(self, seeds: Sequence[Address], connect: Callable[[Address], redis.Redis]) -> None:
@@ -63,18 +65,18 @@ class Nodes:
         self._lock = threading.Lock()
 
     def ranges(self) -> list[SlotRange]:
-        """All slots, in their order; RedisError if no node tells them."""
+        """All slots in ascending order; RedisError if no node reports them."""
         with self._lock:
             if not self._known:
                 self._known = self._ask()
             return self._known
 
     def of(self, slot: int) -> redis.Redis:
-        """The client of the primary that serves a slot."""
+        """The client of the primary that serves the slot."""
         return self.connect(self.range_of(slot).address)
 
     def range_of(self, slot: int) -> SlotRange:
-        """The slots around one that have the same primary; ClusterDownError if it has none."""
+        """The range of slots that contains this one; ClusterDownError if no primary serves it."""
         ranges = self.ranges()
         found = ranges[bisect_right(ranges, slot, key=lambda one: one.first) - 1]
         if not found.first <= slot <= found.last:
@@ -83,11 +85,11 @@ class Nodes:
         return found
 
     def primaries(self) -> list[redis.Redis]:
-        """A client of each."""
+        """A client of each primary."""
         return [self.connect(one) for one in sorted({one.address for one in self.ranges()})]
 
     def forget(self) -> None:
-        """Ask anew at the next request, another node first: the last one may know too little."""
+        """Read the slots again at the next request, from another node: this one may be stale."""
         with self._lock:
             self._known = []
             self.seeds = [*self.seeds[1:], *self.seeds[:1]]
@@ -97,7 +99,7 @@ class Nodes:
         for address in self.seeds:
             try:
                 slots: Any = self.connect(address).execute_command("CLUSTER", "SLOTS")  # type: ignore[no-untyped-call]
-            except redis.RedisError as failure:  # it may be of another cluster now, or of none
+            except redis.RedisError as failure:  # the node may have left the cluster
                 error = failure
                 continue
             if ranges := sorted(_ranges(slots, address[0])):
@@ -115,7 +117,7 @@ def _ranges(slots: Any, asked: str) -> Iterator[SlotRange]:
 
 
 class ClusterSession(RedisSession):
-    """Requests to the primary of the slot where ledger and staged rows lie."""
+    """Requests to the primary of the slot that holds the ledger and the staged rows."""
 
     def __init__(self, nodes: Nodes, prefix: str, durability: Durability) -> None:
         super().__init__(self._primary, prefix, durability)
@@ -127,7 +129,7 @@ class ClusterSession(RedisSession):
 
     @contextmanager
     def asking(self, doing: str) -> Iterator[None]:
-        """See `translated`. Where it fails, a slot may have moved, or a replica taken over."""
+        """See `translated`. After a failure a slot may have moved, or a replica taken over."""
         try:
             with super().asking(doing):
                 yield

@@ -1,16 +1,24 @@
-"""Requests to the server: how safe they must be, and the names of the connector's own keys.
+"""Requests to the server, their durability, and the names of the connector's keys.
 
-All lie under one hash tag, so in one slot::
+All keys have one hash tag, so they share one slot::
 
-{sparkonce}:names            set of the names of all records, and of sinks with staged rows
-{sparkonce}:decided          hash: sink -> number of its last decision; '' -> the highest number
-{sparkonce}:open             set of the sinks whose last decision is not wholly applied
-{sparkonce}:record:<name>    a record, see journal/lua/record.lua
-{sparkonce}:staged:<sink>    hash: attempt -> what is known of it, as JSON
-{sparkonce}:log:<sink>:<attempt>   hash: seq -> chunk
-{sparkonce}:letters:<name>   stream of dead letters
-{sparkonce}:lanes:<sink>     of a cluster: what its slots have seen, see cluster/lanes.py
-{sparkonce}:lettered:<sink>  of a cluster: which rows are letters, see cluster/delivery.py
+    {sparkonce}:names            set: names of all records, and of sinks with staged rows
+
+    {sparkonce}:decided          hash: sink -> number of its last decision; '' -> highest number
+
+    {sparkonce}:open             set: sinks whose last decision is not completely applied
+
+    {sparkonce}:record:<name>    a record, see journal/lua/record.lua
+
+    {sparkonce}:staged:<sink>    hash: attempt -> its query, epoch and time, as JSON
+
+    {sparkonce}:log:<sink>:<attempt>   hash: seq -> chunk
+
+    {sparkonce}:letters:<name>   stream of dead letters
+
+    {sparkonce}:lanes:<sink>     in a cluster: progress of the lanes, see cluster/lanes.py
+
+    {sparkonce}:lettered:<sink>  in a cluster: rows that are letters, see cluster/delivery.py
 """
 
 from __future__ import annotations
@@ -29,7 +37,7 @@ from sparkonce.errors import RESTART, StoreRefused, StoreUnreachable
 from sparkonce.options import Options
 
 LISTS = {"names": "set", "decided": "hash", "open": "set"}
-"""The lists of all sinks, and their types."""
+"""The keys that list all sinks, and their Redis types."""
 
 PROBE = "redis.call('HSET', KEYS[1], 'a', 1) redis.call('UNLINK', KEYS[1])"
 """A write that leaves nothing behind."""
@@ -37,24 +45,24 @@ PROBE = "redis.call('HSET', KEYS[1], 'a', 1) redis.call('UNLINK', KEYS[1])"
 
 @dataclass(frozen=True)
 class Durability:
-    """How safe a write must be before it counts, by options ``waitReplicas`` and ``waitAof``.
+    """How durable a write must be before it counts: options ``waitReplicas`` and ``waitAof``.
 
     https://redis.io/docs/latest/commands/wait, https://redis.io/docs/latest/commands/waitaof
     """
 
-    replicas: int = 0  # that must have a write
-    # Of replicas that must have it beside the server's own; None if no disk must.
+    replicas: int = 0  # replicas that must have the write
+    # Replicas that must have it on disk, besides the server; None if no disk must have it.
     disks: int | None = None
-    millis: int = 0  # how long the server waits
+    millis: int = 0  # how long the server waits, in milliseconds
 
     @classmethod
     def of(cls, options: Options) -> Durability:
-        """As options say; the server answers before the client's patience is over."""
+        """The durability that options ask for; the server stops waiting before `timeout` ends."""
         millis = int(options["timeout"] * 500)
         return cls(options["waitReplicas"], options["waitAof"], millis)
 
     def commands(self) -> list[tuple[str | int, ...]]:
-        """Commands that wait."""
+        """The commands that wait for this durability."""
         found: list[tuple[str | int, ...]] = []
         if self.replicas:
             found.append(("WAIT", self.replicas, self.millis))
@@ -63,7 +71,7 @@ class Durability:
         return found
 
     def require(self, reached: Sequence[Any]) -> None:
-        """See by the answers to the commands that a write is as safe as was asked."""
+        """Check, by the replies to `commands`, that a write is as durable as required."""
         answers = list(reached)
         if self.replicas and (got := int(answers.pop(0))) < self.replicas:
             raise _not_safe(f"{got} of {self.replicas} replicas have it", "waitReplicas")
@@ -75,20 +83,20 @@ class Durability:
 
 def _not_safe(reached: str, option: str) -> StoreUnreachable:
     return StoreUnreachable(
-        f"A write to the ledger was not as safe in time as option {option} asks: {reached}",
-        why="replicas or a disk are away or slow; a failover could take the epoch back",
-        todo="look at the replicas; the query goes on once they are back, and loses or doubles"
-        " nothing",
+        f"A write to the ledger was not as durable in time as option {option} requires: {reached}",
+        why="replicas or a disk are unreachable or slow; a failover could lose the epoch",
+        todo="check the replicas; the query continues once they are reachable, and loses or"
+        " duplicates nothing",
     )
 
 
 class RedisSession:
-    """A client, and where the connector's keys lie.
+    """A client, and the names of the connector's keys.
 
     Args:
-        find: gives the client, which sends each request once; its retries must be off.
-        prefix: the hash tag of the connector's own keys.
-        durability: what a write of a record waits for.
+        find: returns the client, which sends each request once; its retries must be off.
+        prefix: the hash tag of the connector's keys.
+        durability: how durable a write of a record must be.
     """
 
     def __init__(
@@ -96,17 +104,17 @@ class RedisSession:
     ) -> None:
         self.find, self.prefix, self.durability = find, prefix, durability
         self.limit = RequestLimit(find)
-        self.owes = False  # whether a write has not been seen to be as safe as was asked
+        self.owes = False  # whether the durability of an earlier write is unconfirmed
         self._scripts: dict[str, Any] = {}
 
     @property
     def client(self) -> redis.Redis:
-        """Of the server where ledger and staged rows lie."""
+        """The client of the server that holds the ledger and the staged rows."""
         return self.find()
 
     @contextmanager
     def asking(self, doing: str) -> Iterator[None]:
-        """See `translated`. After a failover the name may lead elsewhere; connections must, too."""
+        """See `translated`. If the server is a replica now, close the idle connections to it."""
         try:
             with translated(doing):
                 yield
@@ -117,12 +125,12 @@ class RedisSession:
             raise self._wrong_list() or StoreRefused(*error.args) from None
 
     def _wrong_list(self) -> StoreRefused | None:
-        """The error for a list of the connector's own that holds another type; None if none is."""
+        """The error for the key of `LISTS` that holds another Redis type; None if all are right."""
         with suppress(redis.RedisError):
             for name, kind in LISTS.items():
                 key = self.key(name)
                 if self.client.type(key) not in (b"none", kind.encode()):
-                    todo = f"move it away (RENAME {key} another-name), {RESTART}"
+                    todo = f"rename it (RENAME {key} another-name), {RESTART}"
                     return other_type(key, kind, todo)
         return None
 
@@ -131,15 +139,16 @@ class RedisSession:
         return self.run_on(self.client, text, keys, args)
 
     def run_on(self, client: redis.Redis, text: str, keys: list[str], args: list[Any]) -> Any:
-        """Run a script on a server."""
+        """Run a script on the server of `client`."""
         return self._script(text)(keys=keys, args=args, client=client)
 
     def run_durably(self, text: str, keys: list[str], args: list[Any]) -> Any:
-        """Run a script, and wait until what it and others before it wrote is as safe as was asked.
+        """Run a script, and wait until its writes and earlier ones are as durable as required.
 
-        StoreUnreachable means that it took effect, perhaps, and is not as safe.
+        Raises:
+            StoreUnreachable: the script may have taken effect, and may be less durable.
         """
-        self.owes = bool(self.durability.commands())  # also if no answer comes
+        self.owes = bool(self.durability.commands())  # set first, in case no reply arrives
         answer = self.run_durably_on(self.client, text, keys, args)
         self.owes = False
         return answer
@@ -147,11 +156,11 @@ class RedisSession:
     def run_durably_on(
         self, client: redis.Redis, text: str, keys: list[str], args: list[Any]
     ) -> Any:
-        """The same on a server."""
+        """Like `run_durably`, on the server of `client`."""
         waits = self.durability.commands()
         if not waits:
             return self.run_on(client, text, keys, args)
-        # Over one connection: the server waits for what came over the same one.
+        # Over one connection: the server waits for the writes of that connection.
         with client.pipeline(transaction=False) as pipe:
             self._script(text)(keys=keys, args=args, client=pipe)
             for command in waits:
@@ -161,7 +170,7 @@ class RedisSession:
         return answer
 
     def settle(self) -> None:
-        """See that all writes so far are as safe as was asked, if that is not known."""
+        """Confirm that all writes so far are as durable as required, unless confirmed already."""
         if self.owes:
             self.run_durably(PROBE, [self.key("probe")], [])
 
@@ -171,26 +180,26 @@ class RedisSession:
         return self._scripts[text]
 
     def key(self, *parts: str) -> str:
-        """A key of the connector's own."""
+        """The name of a key of the connector."""
         return ":".join((f"{{{self.prefix}}}", *parts))
 
     def record(self, name: str) -> str:
-        """Where a record lies."""
+        """The key of a record."""
         return self.key("record", name)
 
     def log(self, sink: str, attempt: str) -> str:
-        """Where the chunks of an attempt lie."""
+        """The key of the chunks of an attempt."""
         return self.key("log", sink, attempt)
 
     def of_attempt(self, sink: str, attempt: str) -> list[str]:
-        """The record of a sink, and the chunks of an attempt."""
+        """The keys of a sink's record and of an attempt's chunks."""
         return [self.record(sink), self.log(sink, attempt)]
 
     def of_sink(self, name: str) -> list[str]:
-        """The record and the attempts of a sink, and what lists all."""
+        """The keys of a sink's record, of its attempts, and of `LISTS`."""
         return self.of_record(name, self.key("staged", name))
 
     def of_record(self, name: str, beside: str) -> list[str]:
-        """What a script is given that writes a record: what lies beside it comes third."""
+        """The KEYS of a script that writes a record; `beside` is the third."""
         lists = self.key("decided"), self.key("open")
         return [self.record(name), self.key("names"), beside, *lists]

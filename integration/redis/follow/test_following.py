@@ -231,7 +231,7 @@ def test_a_key_of_another_type_is_refused(keys: Keys) -> None:
         lambda: [*made.read(parts)],
         lambda: RedisConnector().infer_feed(made.options),
     ):
-        with pytest.raises(StoreRefused, match=f"Key '{keys}' is no stream.*option streams"):
+        with pytest.raises(StoreRefused, match=f"Key '{keys}' is not a stream.*option streams"):
             ask()
 
 
