@@ -148,7 +148,7 @@ def test_a_sum_that_is_no_double_is_refused_and_goes_on_once_there_is_room(
 ) -> None:
     key, row = f"{keys}:1", {"id": 1, "a": 1, "b": added}
     counters.run(0, [row])
-    with pytest.raises(RowRefused, match="that of a double"):
+    with pytest.raises(RowRefused, match="range of a double"):
         counters.run(1, [row])
     assert keys.client.hget(key, "a") == "1"
     assert float(keys.client.hget(key, "b")) == added

@@ -95,7 +95,7 @@ def test_what_a_replica_has_goes_on_there_under_the_same_url(
 
 
 def test_a_primary_that_no_sentinel_knows_is_named(sentinel: SentinelProcess) -> None:
-    with pytest.raises(StoreUnreachable, match="The address of primary 'other' is not known"):
+    with pytest.raises(StoreUnreachable, match="The address of primary 'other' is unknown"):
         query(f"redis+sentinel://127.0.0.1:{sentinel.port}/other").sink.store.read("x")
 
 

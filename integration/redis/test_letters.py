@@ -270,7 +270,7 @@ def test_a_list_of_its_own_that_something_else_wrote_is_named(keys: Keys, name: 
     key = f"{{{keys}}}:{name}"
     keys.client.set(key, "mine")
     query = keys.query(SUMS, keyPrefix=keys)
-    with pytest.raises(StoreRefused, match=f"{name}' is no") as refused:
+    with pytest.raises(StoreRefused, match=f"{name}' is not a") as refused:
         query.run(0, [row(1)])
     (command,) = re.findall(r"RENAME (\S+) another-name", refused.value.todo)
     keys.client.rename(command, f"{keys}:away")

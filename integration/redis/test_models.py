@@ -177,7 +177,7 @@ FAILING = {
         {"model": "counter"},
         {"n": 1e308},
         lambda client, key: client.set(key, "1.7e308", ex=1000),
-        "that of a double",
+        "range of a double",
     ),
     "list": Failing(SCHEMA, {"model": "list", "maxLength": "9"}, VALUE, wrong_type),
     "set upsert": Failing(SCHEMA, {"model": "set"}, VALUE, wrong_type),
@@ -194,14 +194,14 @@ FAILING = {
         {"model": "zset", "scoreColumn": "s", **ADDS},
         {"v": "a", "s": 1},
         lambda client, key: client.zadd(key, {"a": 2**53, "b": 7}),
-        "that of a double",
+        "range of a double",
     ),
     "zset increment, double": Failing(
         SCORED,
         {"model": "zset", "scoreColumn": "s", **ADDS},
         {"v": "a", "s": 1e308},
         lambda client, key: client.zadd(key, {"a": 1.7e308}),
-        "that of a double",
+        "range of a double",
     ),
     "stream": Failing(SCHEMA, {"model": "stream"}, VALUE, no_hash),
 }
@@ -255,7 +255,7 @@ def test_a_score_that_the_server_would_change_is_a_bad_row(
 
 @pytest.mark.parametrize("model", ["list", "set"])
 def test_a_null_is_no_element(into: Make, model: str) -> None:
-    with pytest.raises(BadRow, match="a null is no element"):
+    with pytest.raises(BadRow, match="a null is not an element"):
         into(SCHEMA, model=model).stage(0, rows("a", None))
 
 

@@ -1,16 +1,16 @@
-"""The bytes of a chunk: columnar MessagePack; for a cluster in segments; letters of refused rows.
+"""The bytes of a chunk: columnar MessagePack, in segments for a cluster; letters of refused rows.
 
 A chunk is ``[keys, has_nulls, column, ..., flags, expiries, letters]``. Keys and columns are arrays
 of texts or nils; `has_nulls` has a boolean for each column. Flags (of rows that delete), expiries
-and letters are there where the plan or the rows have them; see `PlanDetail.places`. A letter is an
+and letters are present if the plan or the rows have them; see `PlanDetail.places`. A letter is an
 array of reason, key, row, and JSON of its base64.
 
-Numbers travel as decimal texts, since Lua loses integers above 2^53. No Python object is made for a
-row: Arrow joins headers and values.
+Numbers are decimal texts, because Lua loses integers above 2^53. The encoder creates no Python
+object for a row: Arrow joins headers and values.
 
-A chunk for a cluster begins with a line of JSON that says what follows it: segments, each with the
-lanes of a part of all slots. A node gets those segments whole of which it serves a slot, and
-applies its own lanes alone.
+A chunk for a cluster begins with a line of JSON that describes the segments after it. Each segment
+has the lanes of one range of slots. A node receives whole segments if it serves any of their slots,
+and applies only its own lanes.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ from sparkonce.values.json_text import all_bytes
 from sparkonce.values.letters import Letter
 from sparkonce.values.rows import describe_row, describe_value, null_key, separate_bad_rows
 
-SEGMENTS = 24  # of a chunk: their borders are those of 1, 2, 3, 4, 6, 8 or 12 primaries alike
+SEGMENTS = 24  # segments of a chunk: 24 divides evenly among 1, 2, 3, 4, 6, 8 or 12 primaries
 
 LONGEST = 64 * 1024 * 1024
-"""Bytes of a row that a dead letter has whole, where the server takes so many."""
+"""The most bytes of a row that a dead letter keeps, if the server accepts them."""
 
 TRUE, FALSE, NIL = b"\xc3", b"\xc2", b"\xc0"
-"""Of MessagePack, https://github.com/msgpack/msgpack/blob/master/spec.md, as the lengths below."""
+"""Codes of MessagePack, https://github.com/msgpack/msgpack/blob/master/spec.md."""
 
 LetterTexts = tuple[str, str, str, str]  # reason, key, row and base64 of a letter
 
 
 def pack_rows(texts: Sequence[pa.BinaryArray], aside: Sequence[LetterTexts] = ()) -> bytes:
-    """The MessagePack of keys and columns, and of letters of rows that a task puts aside."""
+    """The MessagePack of keys and columns, and of letters for rows that a task rejected."""
     row_keys, *columns = texts
-    # In Lua a column without nulls takes the faster way.
+    # Lua has a faster path for a column without nulls.
     nulls = [TRUE if column.null_count else FALSE for column in columns]
     packed = _pack_texts([row_keys, *columns])
     parts = [packed[0], _pack_array(nulls), *packed[1:]]
@@ -71,10 +71,10 @@ def _pack_array(packed: Sequence[bytes]) -> bytes:
 
 
 def _pack_texts(columns: Sequence[pa.BinaryArray]) -> list[bytes]:
-    """Columns of equal length, each as an array; a null becomes nil."""
-    # All at once: a kernel costs more than the values of a column, where there are hundreds.
+    """Columns of equal length, each packed as an array; a null becomes nil."""
+    # All columns together: with hundreds of columns, a kernel call costs more than the values.
     whole = pa.concat_arrays(columns)
-    # A header is made once for each length, not for each value.
+    # One header for each length, not for each value.
     lengths = pc.dictionary_encode(pc.binary_length(whole))
     known = [_text_header(length) for length in lengths.dictionary.to_pylist()]
     headers = pa.array([*known, NIL], pa.binary()).take(pc.fill_null(lengths.indices, len(known)))
@@ -103,14 +103,14 @@ def _text_header(length: int) -> bytes:
 
 @dataclass(frozen=True)
 class Segment:
-    """Lanes whose slots lie side by side; a lane is one slot's share of the rows."""
+    """Lanes of adjacent slots; a lane is one slot's share of the rows."""
 
-    slots: array[int]  # of the lanes, in their order
+    slots: array[int]  # the slots of the lanes, in ascending order
     payload: bytes  # MessagePack of a chunk, the tags of its lanes, and the last row of each
 
 
 def segments_of(texts: Sequence[pa.BinaryArray]) -> Iterator[Segment]:
-    """Keys and columns by lane, in the order in which their rows come."""
+    """Keys and columns by lane; each lane keeps the order of its rows."""
     slots = _slots_of(texts[0])
     order = pc.sort_indices(slots)  # a stable sort
     slots, texts = slots.take(order), [column.take(order) for column in texts]
@@ -123,7 +123,7 @@ def segments_of(texts: Sequence[pa.BinaryArray]) -> Iterator[Segment]:
 
 
 def _slots_of(keys: pa.BinaryArray) -> pa.Array:
-    # Python's CRC16 is as fast as Arrow's kernels would be: 100 ns a row.
+    # Python's CRC16 is as fast as Arrow kernels: 100 ns a row.
     texts = keys.to_pylist()
     if pc.any(pc.match_substring(keys, "{")).as_py():
         return pa.array(map(slot_of, texts), pa.uint16())
@@ -143,14 +143,14 @@ def _all_tags() -> pa.BinaryArray:
 
 
 def join_segments(segments: Sequence[Segment], aside: Sequence[LetterTexts]) -> bytes:
-    """A chunk as it is staged for a cluster: its rows, and letters of those put aside."""
+    """A chunk as staged for a cluster: its rows, and letters of the rejected rows."""
     sizes = [[len(one.slots), len(one.payload)] for one in segments]
     head = json.dumps({"segments": sizes, "letters": aside}).encode()
     return b"".join([head, b"\n", *(one.slots.tobytes() + one.payload for one in segments)])
 
 
 def split_segments(chunk: bytes) -> tuple[list[Segment], list[LetterTexts]]:
-    """What `join_segments` was given."""
+    """The arguments of `join_segments`."""
     head, _, body = chunk.partition(b"\n")
     about, at, found = json.loads(head), 0, []
     for lanes, size in about["segments"]:
@@ -161,18 +161,18 @@ def split_segments(chunk: bytes) -> tuple[list[Segment], list[LetterTexts]]:
 
 
 def letter_texts(letter: Letter, longest: Callable[[int], int] = lambda _: LONGEST) -> LetterTexts:
-    """As the stream of dead letters has it; `longest` says what a row of so many bytes may have."""
+    """The fields of a dead letter; `longest` maps the bytes of a row to the most bytes kept."""
     reason, row, key, armored = letter
     size = len(row.encode())
     most = longest(size)
     if size > most:
         row, key = (text.encode()[:most].decode(errors="ignore") for text in (row, key))
-        reason = f"larger than a dead letter may be, and cut: {reason}"
+        reason = f"larger than the limit of a dead letter, and cut: {reason}"
     return reason, key, row, json.dumps(armored)
 
 
 def refused_letter(reason: str, texts: Sequence[bytes | None], detail: PlanDetail) -> Letter:
-    """The letter of a row that the server refused, which is known by its texts in a chunk alone."""
+    """The letter of a row that the server refused, from the row's texts in a chunk."""
     named = dict(zip(detail.columns, texts, strict=True))
     joined = named.pop(JOINED, None)
     schema = detail.arrow
@@ -188,8 +188,8 @@ def _tree(text: bytes | None, kind: pa.DataType) -> Any:
     return from_json.parse_tree(text) if pa.types.is_nested(kind) else text.decode()
 
 
-WHOLE = 2**53  # up to it a double, which a score is, holds every whole number
-LATEST = 10**15  # milliseconds beyond which the server may refuse an expiry
+WHOLE = 2**53  # a double, such as a score, holds every whole number up to this one
+LATEST = 10**15  # the latest expiry, in milliseconds, that every server accepts
 
 
 class ChunkEncoder:
@@ -205,7 +205,7 @@ class ChunkEncoder:
             self.identity |= {*detail.fields}
 
     def __call__(self, rows: pa.RecordBatch) -> bytes:
-        """The chunk of these rows; BadRow if one is unfit, ValueError if a value has no text."""
+        """The chunk of these rows; BadRow if a row is bad, ValueError if a value has no text."""
         return self._packed(self._texts(rows), [])
 
     def split(self, rows: pa.RecordBatch) -> tuple[bytes, Reasons]:
@@ -223,7 +223,7 @@ class ChunkEncoder:
         return pack_rows(texts, letters)
 
     def _texts(self, rows: pa.RecordBatch) -> list[pa.BinaryArray]:
-        """Keys and columns of the rows that do something, as a chunk has them."""
+        """Keys and columns of a chunk, from the rows that change the target."""
         doing = split_operations(rows, self.controls.op)
         rows, deleted = doing.keyed(self.identity), doing.deleted
         texts = [make_keys(self.key, rows)]
@@ -239,7 +239,7 @@ class ChunkEncoder:
         return texts
 
     def _columns(self, rows: pa.RecordBatch) -> dict[str, pa.BinaryArray]:
-        """The text of each column of a chunk; those of one type are written together."""
+        """The text of each column of a chunk; columns of one type are encoded together."""
         found: dict[str, pa.BinaryArray] = {}
         if self.detail.joined:
             members = rows.select(list(self.detail.fields))
@@ -253,7 +253,7 @@ class ChunkEncoder:
         return found
 
     def _require_fit(self, rows: pa.RecordBatch, deleted: Any | None) -> None:
-        """See that the server takes each value as it is."""
+        """Raise BadRow if the server would reject or change a value."""
         if order := self.controls.order:
             _require_no_null(
                 order, rows, "sequenceColumn", "a row without it has no place in the order"
@@ -263,17 +263,17 @@ class ChunkEncoder:
                 _require_finite(score, rows)  # a null adds nothing
             else:
                 scored = rows if deleted is None else rows.filter(pc.invert(deleted))
-                why = "a member has a place by its score alone"
+                why = "the score alone orders the members"
                 _require_no_null(score, scored, "scoreColumn", why)
             _require_exact(score, rows)
         for name in self.added:
             _require_finite(name, rows)
         for name in self.detail.fields if self.detail.collects and not self.detail.joined else ():
-            _require_no_null(name, rows, self.detail.model, "a null is no element")
+            _require_no_null(name, rows, self.detail.model, "a null is not an element")
 
 
 def _written(rows: pa.RecordBatch, names: Sequence[str]) -> dict[str, pa.BinaryArray]:
-    """The texts of columns of one type; the ValueError of one that has none names it."""
+    """The texts of columns of one type; a ValueError names the column whose value has no text."""
     try:
         texts = utf8(pa.concat_arrays([rows.column(name) for name in names]))
     except ValueError as error:
@@ -290,7 +290,7 @@ def _require_no_null(name: str, rows: pa.RecordBatch, option: str, why: str) -> 
 
 
 def _require_exact(name: str, rows: pa.RecordBatch) -> None:
-    """See that the server takes each score as it is."""
+    """Raise BadRow if a score is not exact as a double."""
     column = rows.column(name)
     if types.is_integer(column.type):
         numbers = column.cast(pa.int64())
@@ -301,27 +301,27 @@ def _require_exact(name: str, rows: pa.RecordBatch) -> None:
         exact,
         name,
         rows,
-        "a score is a double, which holds no such number",
-        "cast it to double where that does not matter, or filter such rows out",
+        "a score is a double, which cannot hold this number exactly",
+        "cast the column to double if rounding does not matter, or filter these rows out",
     )
 
 
 def _require_finite(name: str, rows: pa.RecordBatch) -> None:
-    """See that each number can be added; a null adds nothing."""
+    """Raise BadRow if a number cannot be added; a null adds nothing."""
     column = rows.column(name)
     if types.is_floating(column.type):
         _require_all(
             pc.is_finite(column),
             name,
             rows,
-            "a counter that once took it would stay it for ever",
-            f"filter such rows out, or replace the value, for example nanvl({name}, 0)",
+            "the counter would keep that value forever",
+            f"filter these rows out, or replace the value, for example nanvl({name}, 0)",
             said=", which can't be added",
         )
 
 
 def _expiries(name: str, rows: pa.RecordBatch) -> pa.Array:
-    """When each key expires, in milliseconds; null where `ttl` says so, or nothing does."""
+    """When each key expires, in milliseconds; null where option ``ttl`` applies, or none."""
     column = rows.column(name)
     at = types.is_timestamp(column.type)
     if types.is_integer(column.type):
@@ -336,7 +336,7 @@ def _expiries(name: str, rows: pa.RecordBatch) -> pa.Array:
         name,
         rows,
         "a key expires after a millisecond or more, and 31,000 years at most",
-        "filter such rows out, or delete their keys by opColumn",
+        "filter these rows out, or delete their keys by opColumn",
     )
     return millis
 

@@ -1,4 +1,4 @@
-"""One decision on its way into the target: decided, applied, its bad rows put aside."""
+"""Delivers one decision to the target: decide, apply, write dead letters of bad rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FAULTS = json.dumps(OF_ROWS)
 class RedisDelivery(EpochDelivery[None]):
     """What a single server and a cluster share: the decision, and the letters of its bad rows.
 
-    So many rows (`most`) may become dead letters, if it was decided that rows do.
+    `most` limits the rows that may become dead letters, if the decided plan has dead letters.
     """
 
     def __init__(self, session: RedisSession, manifest: Manifest, most: MaxBadRows) -> None:
@@ -39,7 +39,7 @@ class RedisDelivery(EpochDelivery[None]):
         self.letters = LetterBox(session, name) if name else None
         super().__init__(manifest, most, f"stream {self.letters.key}" if self.letters else None)
         self.session = session
-        # As it was decided, whatever today's options say.
+        # The decided plan, which may differ from the current options.
         self.plan = json.dumps(manifest.detail)
         self.most = most.of(manifest.rows) if name else 0
 
@@ -49,13 +49,13 @@ class RedisDelivery(EpochDelivery[None]):
             return self._decided(scripts.decide(), proposal, record_values(proposal.record))
 
     def _decided(self, script: str, proposal: Proposal, args: list[Any]) -> Record:
-        """Run a script that decides, over all chunks of a manifest."""
+        """Run a script that decides, with all chunks of the manifest."""
         manifest, (name, kept) = self.manifest, proposal.beside or ("", "")
         session, sink = self.session, manifest.sink
         logs = [session.log(sink, part.attempt) for part in manifest.parts]
         chunks = [
             value
-            for index, part in enumerate(manifest.parts, 6)  # KEYS count from 1; five stand before
+            for index, part in enumerate(manifest.parts, 6)  # KEYS start at 1; five precede
             for seq, size in enumerate(part.sizes)
             for value in (index, seq, size)
         ]
@@ -66,7 +66,8 @@ class RedisDelivery(EpochDelivery[None]):
         )
         if status == b"missing":
             why = (
-                "the server was emptied or restarted without persistence while the epoch was staged"
+                "while tasks staged the epoch, the server was flushed, or restarted without"
+                " persistence"
             )
             raise conflicts.missing(manifest, text(first).rpartition(":")[2], int(second), why)
         if status == b"refused" and not self.letters:
@@ -89,34 +90,33 @@ class RedisDelivery(EpochDelivery[None]):
         return f"Redis refused key {named!r} in epoch {self.manifest.epoch}: {why}"
 
     def lost(self, part: Part, seq: int) -> StoreLostData:
-        """The error for a chunk that is gone, and is decided."""
+        """The error for a decided chunk that the server lost."""
         return conflicts.lost(
             self.manifest,
             part.attempt,
             seq,
             why="the server lost data, or someone deleted the connector's keys",
-            todo="restore the server from a backup and restart the query; without one, the rows of"
-            " this epoch must be written by hand, see docs/redis.md",
+            todo="restore the server from a backup and restart the query; without a backup, write"
+            " the rows of this epoch by hand, see docs/redis.md",
         )
 
     def taken_back(self) -> StoreUnreachable:
-        """The error where what was applied is not any more; it is applied again."""
+        """The error for progress that the server lost; the driver then applies the epoch again."""
         return StoreUnreachable(
-            f"Progress of epoch {self.manifest.epoch} was taken back, by a failover or by another"
-            " driver",
-            why="replication is asynchronous: a replica may lack what was written last",
-            todo="the epoch is applied again, and nothing is doubled",
+            f"A failover or another driver reverted the progress of epoch {self.manifest.epoch}",
+            why="replication is asynchronous: a replica may lack the last writes",
+            todo="nothing: the connector applies the epoch again, and duplicates no row",
         )
 
     def _count(self, refused: Iterable[bytes]) -> None:
-        """Count rows that the server refused, by its reasons."""
+        """Count the rows that the server refused, by reason."""
         for one in refused:
             reason = one.decode(errors="replace")
             if reason:
                 self.counter.reasons.add(refusal(reason).why, reason)
 
     def _count_own(self, reasons: Iterable[bytes]) -> None:
-        """Count rows that a task put aside."""
+        """Count the rows that a task rejected."""
         for one in reasons:
             self.counter.reasons.add(OF_TASK, one.decode())
 
@@ -127,34 +127,34 @@ class RedisDelivery(EpochDelivery[None]):
 
 
 class Delivery(RedisDelivery):
-    """To a single server: one script applies a chunk, and knows by itself how far it has come."""
+    """Delivers to a single server: one script applies a chunk and records its progress."""
 
     def __init__(self, session: RedisSession, manifest: Manifest, most: MaxBadRows) -> None:
         super().__init__(session, manifest, most)
-        self.unwritten: list[int] = []  # ordinals of chunks with bad rows that are no letters yet
+        self.unwritten: list[int] = []  # ordinals of chunks whose bad rows are not letters yet
 
     def fits_one_step(self, small_cost: int) -> bool:
-        """Whether one script can apply all of it: a target is emptied in many steps."""
+        """Whether one script can apply the epoch; an overwrite needs many steps."""
         manifest, detail = self.manifest, self.detail
         size = sum(sum(part.sizes) for part in manifest.parts)
         small = manifest.rows * detail.cost <= small_cost and size <= SMALL_BYTES
         return small and not detail.overwrites
 
     def publish(self, proposal: Proposal, finished: Record) -> Record:
-        """Decide, apply and finish; what is there then is decided only, if there are bad rows."""
+        """Decide, apply and finish; with bad rows the record stays decided, not finished."""
         script = scripts.publish(self.detail.model)
         args = [self.plan, *record_values(proposal.record), *record_values(finished)]
         with self.session.asking(f"publishing epoch {self.manifest.epoch}"):
             return self._decided(script, proposal, args)
 
     def resume(self) -> int:
-        """See `EpochDelivery.resume`. The script of each chunk passes over it where it is done."""
+        """See `EpochDelivery.resume`. The script of a chunk skips it if it is applied."""
         if self.detail.overwrites:
             self._clear()
         return 0
 
     def apply_chunk(self, ordinal: int) -> None:
-        """See `EpochDelivery.apply_chunk`. One script."""
+        """See `EpochDelivery.apply_chunk`. One script does it."""
         manifest, (part, seq) = self.manifest, self.chunks[ordinal]
         keys = self.session.of_attempt(manifest.sink, part.attempt)
         given = [manifest.token, ordinal, seq, part.sizes[seq], self.plan, self.most, FAULTS]
@@ -184,7 +184,7 @@ class Delivery(RedisDelivery):
         raise self.refused(*stopped)
 
     def _clear(self) -> None:
-        """Delete what the rows of an overwrite replace, unless that is done."""
+        """Delete the keys that an overwrite replaces, unless they are deleted already."""
         session, manifest = self.session, self.manifest
         pattern = self.detail.key.pattern
         with session.asking(f"emptying the target in epoch {manifest.epoch}"):
@@ -194,12 +194,12 @@ class Delivery(RedisDelivery):
                     return
 
     def put_aside(self, ordinal: int, chunk: None) -> None:  # noqa: ARG002
-        """See `EpochDelivery.put_aside`. What is noted in Redis waits there."""
-        if self.counter.stored:  # or the target may be at fault, and the rows good ones
+        """See `EpochDelivery.put_aside`. Noted rows stay in Redis until they become letters."""
+        if self.counter.stored:  # with no stored row, the target may be at fault, not the rows
             self.put_aside_held()
 
     def put_aside_held(self) -> None:
-        """Make dead letters of the rows that are noted."""
+        """Write dead letters of the noted rows."""
         while self.unwritten and self.letters:
             ordinal = self.unwritten[0]
             with self.session.asking(f"writing dead letters of epoch {self.manifest.epoch}"):
@@ -208,7 +208,7 @@ class Delivery(RedisDelivery):
             del self.unwritten[0]
 
     def _letters_of(self, ordinal: int) -> tuple[bytes, list[Sequence[str | bytes]]]:
-        """The note of a chunk, and letters: of rows that the server refused, or a task did."""
+        """The note of a chunk, and letters of the rows that the server or a task rejected."""
         manifest, (part, seq) = self.manifest, self.chunks[ordinal]
         keys = self.session.of_attempt(manifest.sink, part.attempt)
         given = [manifest.token, ordinal, seq, self.plan]
@@ -219,7 +219,7 @@ class Delivery(RedisDelivery):
         return note, [*(self._letter(*row) for row in rows), *own]
 
     def take_back(self) -> None:
-        """Take back the notes of chunks of which no row was stored."""
-        with self.session.asking(f"taking back the progress of epoch {self.manifest.epoch}"):
+        """Revert the progress over chunks of which no row was stored."""
+        with self.session.asking(f"reverting the progress of epoch {self.manifest.epoch}"):
             record = self.session.record(self.manifest.sink)
             self.session.run(scripts.rewind(), [record], [self.manifest.token])

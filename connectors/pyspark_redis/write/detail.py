@@ -1,4 +1,4 @@
-"""The detail of a plan: what of it the manifest keeps, and Lua reads."""
+"""The detail of a plan, which the manifest stores and Lua reads."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from sparkonce.values import spark_types
 if TYPE_CHECKING:
     from sparkonce.options import Options
 
-FIRST = 3  # place of the first column in a chunk, as Lua counts: behind keys and `has_nulls`
+FIRST = 3  # place of the first column in a chunk, counted from 1: after keys and `has_nulls`
 PACKED = 128  # fields up to which Redis 7 packs a hash (hash-max-listpack-entries)
 
 OF_LUA = ("width", "score_place", "op_place", "expiry_place", "letters_place", "order")
-"""What is stored for Lua alone, beside the fields of `PlanDetail`: most are places in a chunk."""
+"""Values for Lua only, besides the fields of `PlanDetail`: most are places in a chunk."""
 
-JOINED = "\0"  # what stands for a column that is JSON of several; no column has that name
+JOINED = "\0"  # the name of the column that is JSON of several; no other column has that name
 
 
 @dataclass(frozen=True)
 class ControlColumns:
-    """Columns that say something about a row and are not written; None where none does."""
+    """Columns that control how a row is written, and are not stored; None if not set."""
 
-    op: str | None = None  # whether it is written or deleted
-    order: str | None = None  # the higher one of two rows with one key stays; it is written, too
-    by_number: bool = False  # whether `order` is compared as a number, and not as a date
-    score: str | None = None  # of a member of a sorted set
+    op: str | None = None  # says whether the row is written or deleted
+    order: str | None = None  # of two rows with one key the higher one stays; stored as well
+    by_number: bool = False  # whether `order` compares as a number, not as a date
+    score: str | None = None  # the score of a member of a sorted set
     whole: bool = False  # whether scores are whole numbers
-    expiry: str | None = None  # when its key expires
-    expires_at: bool = False  # whether that is an instant, and not a time from now
+    expiry: str | None = None  # when the row's key expires
+    expires_at: bool = False  # whether `expiry` is an instant, not a duration
 
     @classmethod
     def parse(cls, options: Options, schema: pa.Schema) -> ControlColumns:
-        """The columns that options name; OptionError where one is not there, or of no fit type."""
+        """The columns that options name; OptionError if one is missing or has the wrong type."""
         op = options["opColumn"] and checks.column("opColumn", options["opColumn"], schema)
         order, by_number = _typed("sequenceColumn", options, schema)
         score, whole = _typed("scoreColumn", options, schema)
@@ -53,15 +53,15 @@ class ControlColumns:
             if name is not None and name == same:
                 raise OptionError(
                     f"Options {one} and {other} both name column {name!r}",
-                    why="each says something else about a row",
-                    todo="name a column of its own in each",
+                    why="each option gives the column another meaning",
+                    todo="name a different column in each option",
                 )
         return cls(op, order, by_number, score, whole, expiry, expires_at)
 
 
 _TYPES: dict[str, tuple[str, Any, tuple[Any, ...]]] = {
     "sequenceColumn": (
-        "it orders by whole numbers, dates and timestamps",
+        "the option orders rows by whole numbers, dates and timestamps",
         types.is_integer,
         (types.is_date, types.is_timestamp),
     ),
@@ -72,11 +72,11 @@ _TYPES: dict[str, tuple[str, Any, tuple[Any, ...]]] = {
         (types.is_integer, types.is_duration),
     ),
 }
-"""What the column of an option means; the type that is kept of it, and others it may have."""
+"""By option: what its column means, the type that `_typed` reports, and other valid types."""
 
 
 def _typed(option: str, options: Options, schema: pa.Schema) -> tuple[str | None, bool]:
-    """The column of an option, and whether its type is the first of `_TYPES`."""
+    """The column of an option, and whether it has the first type of `_TYPES`."""
     if not options[option]:
         return None, False
     meaning, first, others = _TYPES[option]
@@ -93,54 +93,54 @@ def _typed(option: str, options: Options, schema: pa.Schema) -> tuple[str | None
 
 @dataclass(frozen=True)
 class PlanDetail:
-    """What is written under the key of each row."""
+    """How rows are written under their keys."""
 
     model: str  # name of the model
-    change: Change  # what is done with it
-    key: Key  # makes the key of a row
+    change: Change  # the write mode
+    key: Key  # builds the key of a row
     fields: Names  # columns that are written or added
     floats: tuple[bool, ...]  # which of them are added as floats
-    prefix: str  # of the connector's own keys, where no row may lie
-    controls: ControlColumns  # columns that say something else about a row
-    ttl: int | None = None  # of a written key, in milliseconds; None for ever
-    overwrites: bool = False  # whether all keys that begin as `key` does are deleted first
+    prefix: str  # prefix of the connector's keys, which no row may use
+    controls: ControlColumns  # columns that control how a row is written
+    ttl: int | None = None  # time to live of a written key, in milliseconds; None: no expiry
+    overwrites: bool = False  # whether all keys with the fixed text of `key` are deleted first
     joined: bool = False  # whether `fields` become one value, a JSON object
-    length: int | None = None  # of a list or a stream, at most; None for any
-    # The stream of rows that can't be stored; empty if one of them stops the epoch.
+    length: int | None = None  # the most elements of a list or a stream; None: no limit
+    # The stream for rows that can't be stored; empty if a bad row stops the epoch.
     dead_letter: str = ""
-    schema: str = ""  # of the query, as DDL, if rows may become dead letters
+    schema: str = ""  # schema of the query, as DDL, if rows may become dead letters
     lanes: bool = False  # whether the store is a cluster, see `pyspark_redis.write.chunks.Segment`
 
     @property
     def expires(self) -> bool:
-        """Whether keys do that are written."""
+        """Whether written keys expire."""
         return self.ttl is not None or self.controls.expiry is not None
 
     @property
     def collects(self) -> bool:
-        """Whether a row is an element of what lies under its key, and so can't be null."""
+        """Whether a row is an element of its key's value, and so can't be null."""
         return self.model in ("list", "set", "zset")
 
     @property
     def cost(self) -> int:
-        """What a row costs the server: two for its key and call, one for each field.
+        """The server's cost of a row: two for its key and call, one for each field.
 
-        Fields that are added one by one, or make the entry of a stream, cost twice as much; so do
-        those of a hash so large that Redis makes a table of it.
+        Fields cost twice as much if they are added one by one or belong to a stream entry. So do
+        the fields of a hash that is too large for the packed encoding of Redis.
         """
         dear = self.model == "stream" or isinstance(self.change, Increment)
         return (2 if dear or len(self.fields) > PACKED else 1) * len(self.fields) + 2
 
     @cached_property
     def arrow(self) -> pa.Schema:
-        """The schema of the query; empty where rows become no letters."""
+        """The schema of the query; empty if rows cannot become letters."""
         return spark_types.parse(self.schema) if self.schema else pa.schema([])
 
     @cached_property
     def columns(self) -> Names:
-        """The columns of a chunk, in their order: those that are written, then others.
+        """The columns of a chunk, in order: first the written columns, then others.
 
-        With dead letters all of the query are there, as they are.
+        With dead letters, the chunk has all columns of the query, unchanged.
         """
         written = (JOINED,) if self.joined else self.fields
         score = (self.controls.score,) if self.controls.score is not None else ()
@@ -148,7 +148,7 @@ class PlanDetail:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Where Lua finds in a chunk what says something about a row, and the letters."""
+        """The places, in a chunk, of the control columns and of the letters."""
         roles = [role for role in ("op", "expiry") if getattr(self.controls, role) is not None]
         behind = enumerate((*roles, "letters"), FIRST + len(self.columns))
         places = {f"{role}_place": place for place, role in behind}
@@ -157,7 +157,7 @@ class PlanDetail:
         return places
 
     def stored(self) -> Stored:
-        """As JSON values, which the manifest keeps and Lua reads."""
+        """The detail as JSON values, which the manifest stores and Lua reads."""
         for_lua: dict[str, object] = {"width": len(self.columns), **self.places}
         if name := self.controls.order:
             place = FIRST + self.columns.index(name)
@@ -166,5 +166,5 @@ class PlanDetail:
 
     @classmethod
     def load(cls, stored: Stored) -> PlanDetail:
-        """Read what `stored` gave."""
+        """Read the result of `stored`."""
         return codec.load(cls, {name: one for name, one in stored.items() if name not in OF_LUA})

@@ -1,6 +1,7 @@
-"""The models, each with what its write modes are, and how a plan is made of options and schema.
+"""The models and their write modes, and the plan from options and schema.
 
-A new model is an entry of `MODELS`, its Lua, ``write/<name>.lua``, and a reader in `read.models`.
+A new model needs an entry in `MODELS`, its Lua in ``write/<name>.lua``, and a reader in
+`read.models`.
 """
 
 from __future__ import annotations
@@ -26,27 +27,27 @@ if TYPE_CHECKING:
 Fields = Sequence[pa.Field]
 
 OF_SOME = ("opColumn", "sequenceColumn", "scoreColumn", "maxLength", "nulls")
-"""Options that say something about some models only."""
+"""Options that apply to some models only."""
 
 LARGER = 32
-"""How many times larger chunks for a cluster are: what a slot costs does not grow with its rows."""
+"""How many times larger chunks for a cluster are: a slot costs the same with more rows."""
 
 
 @dataclass(frozen=True)
 class Model:
     """What a row becomes."""
 
-    name: str  # of the option's value, and of its Lua
-    changes: tuple[type[Change], ...]  # what it can do; the first is the default
-    takes: Collection[str] = ()  # those of `OF_SOME` that mean something to it
-    # Fields that it may have; 0 where the columns become one value: the one beside the key's, or a
+    name: str  # the value of the option, and the name of the Lua file
+    changes: tuple[type[Change], ...]  # its write modes; the first is the default
+    takes: Collection[str] = ()  # the options of `OF_SOME` that apply to it
+    # The most fields; 0 if the columns become one value: the column that is not the key's, or a
     # JSON object.
     most: int = 0
-    adds: bool = False  # whether its fields are numbers to which others can be added
-    collects: bool = False  # whether a key holds many rows, told apart by their value
+    adds: bool = False  # whether its fields are numbers that can be incremented
+    collects: bool = False  # whether a key holds many rows, distinguished by their value
 
     def plan(self, options: Options, schema: pa.Schema) -> Plan[PlanDetail]:
-        """The plan; OptionError where options don't fit each other, the schema or this model."""
+        """The plan; OptionError if options contradict each other, the schema or this model."""
         checks.refuse(self._strangers(options))
         key = parse_key(options["key"], schema)
         controls = ControlColumns.parse(options, schema)
@@ -83,35 +84,35 @@ class Model:
         return self._each(free, beside) if self.most else self._one_value(free, beside)
 
     def _each(self, free: Fields, beside: Fields) -> Names:
-        """All columns, each of which becomes a field."""
+        """All columns; each becomes a field."""
         if len(free) == len(beside):
             raise OptionError(
                 "Option ttlColumn or opColumn names the column of option key",
-                why=f"a row of nulls would be a {self.name} of no field, as it is not written then",
-                todo="copy it into a column of its own, and name that one",
+                why="the key column is then not written, and a row of nulls would be a"
+                f" {self.name} of no field",
+                todo="copy it into another column, and name that column",
             )
         return self._few(checks.require_texts(free, "Redis"))
 
     def _one_value(self, free: Fields, beside: Fields) -> Names:
-        """The columns of a value: the one beside the key's, or all, which are joined."""
+        """The columns of a value: the one that is not the key's, or all columns, joined."""
         if not beside:
             raise OptionError(
-                f"Option model={self.name} needs a column beside the key's, and the query has none",
-                why="it is the value",
+                f"Option model={self.name} needs a column besides the key, and the query has none",
+                why="that column is the value",
                 todo="add a column",
             )
         return tuple(checks.require_texts(beside if len(beside) == 1 else free, "Redis"))
 
     def _added(self, beside: Fields) -> Names:
-        """The columns that are added, of those beside the key's."""
+        """The columns that are added, from those that are not the key's."""
         if not self.adds:
             return ()
         adds = "Redis adds 64-bit integers and binary floats only"
         names = checks.require_addable(beside, checks.is_number, adds)
         if self.most == 1 < len(names):
             raise OptionError(
-                "Option model=counter needs one column beside the key's, and the query has"
-                f" {names}",
+                f"Option model=counter needs one column besides the key, and the query has {names}",
                 why="a counter is one number",
                 todo="select one of them; model=hash adds several",
             )
@@ -121,20 +122,20 @@ class Model:
         if len(names) > self.most:
             raise OptionError(
                 f"The query has {len(names):,} columns to write",
-                why=f"what writes a {self.name} in Redis can have {self.most:,} at most",
+                why=f"a command that writes a {self.name} in Redis can have {self.most:,} at most",
                 todo="collect some of them in a struct, an array or a map",
             )
         return tuple(names)
 
     def _strangers(self, options: Options) -> Iterator[checks.Contradiction]:
-        """Options that say nothing about this model."""
+        """Options that do not apply to this model."""
         for name in OF_SOME:
             given = options[name] not in (None, "write")
             yield (
                 given and name not in self.takes,
                 f"Options model={self.name} and {name} contradict each other",
-                f"{name} says nothing about a {self.name}",
-                f"leave {name} out, or take another model",
+                f"{name} does not apply to a {self.name}",
+                f"remove {name}, or set another model",
             )
 
     def _contradictions(self, does: Change, options: Options) -> Iterator[checks.Contradiction]:
@@ -142,27 +143,27 @@ class Model:
             not isinstance(does, self.changes),
             f"Option model={self.name} can't do writeMode={change.mode_of(does)}",
             f"its write modes are {', '.join(one.__name__.lower() for one in self.changes)}",
-            "take one of those, or another model",
+            "set one of those, or another model",
         )
         for name in ("ttl", "ttlColumn", "sequenceColumn", "scoreColumn"):
             yield (
                 isinstance(does, Delete) and options[name],
                 f"Options writeMode=delete and {name} contradict each other",
-                "nothing of a row is stored",
-                f"leave {name} out",
+                "a delete stores nothing of a row",
+                f"remove {name}",
             )
         yield (
             isinstance(does, Increment) and options["sequenceColumn"],
             "Options writeMode=increment and sequenceColumn contradict each other",
-            "all rows are added",
-            "leave sequenceColumn out",
+            "an increment adds all rows",
+            "remove sequenceColumn",
         )
         yield (
             "scoreColumn" in self.takes
             and not isinstance(does, Delete)
             and not options["scoreColumn"],
             f"Option scoreColumn is missing, and model={self.name} needs it",
-            "it says by what members are sorted",
+            "the option names the score, which sorts the members",
             'add .option("scoreColumn", ...), a column of numbers',
         )
 
@@ -182,17 +183,17 @@ MODELS = {
         Model("list", (Append,), ("maxLength",), collects=True),
         Model("set", (Upsert, Delete), ("opColumn",), collects=True),
         Model("zset", (Upsert, Increment, Delete), ("opColumn", "scoreColumn"), collects=True),
-        # Lua hands over 8,000 arguments in one call, and Redis takes an entry by one.
+        # Lua passes at most 8,000 arguments in one call, and one call writes an entry.
         Model("stream", (Append,), ("maxLength",), most=3900),
     )
 }
-"""By the value of option ``model``. The first one is its default."""
+"""Models by the value of option ``model``. The first one is the default."""
 
 
 def overwriting(plan: Plan[PlanDetail], options: Options) -> Plan[PlanDetail]:  # noqa: ARG001
-    """See `Overwriting`. What lies under the fixed text with which keys begin is deleted first.
+    """See `Overwriting`. First deletes all keys that begin with the fixed text of option ``key``.
 
-    Readers see old keys go, and new ones come, chunk by chunk.
+    Readers see old keys disappear and new keys appear, chunk by chunk.
     """
     detail = plan.detail
     checks.refuse(
@@ -200,19 +201,19 @@ def overwriting(plan: Plan[PlanDetail], options: Options) -> Plan[PlanDetail]:  
             (
                 detail.lanes,
                 "Mode overwrite can't be used with redis+cluster://",
-                "the nodes of a cluster can't be emptied in one step with the ledger",
-                "delete the keys before, and append; or write to a single server",
+                "no single step can empty the nodes of a cluster and write the ledger",
+                "delete the keys first, then append; or write to a single server",
             ),
             change.deletes(detail.change),
             (
                 not detail.key.parts[0],
                 f"Mode overwrite needs a fixed text before the columns of key={detail.key.name!r}",
-                "what begins with it is deleted: without one that is all of the database",
-                "write the key as a template, such as user:{id}",
+                "the connector deletes all keys with that text: without it, the whole database",
+                "write the key as a template, for example user:{id}",
             ),
         ]
     )
-    # An increment, too: it adds to a target that was just emptied.
+    # An increment is allowed: it adds to an empty target.
     return _planned(replace(detail, overwrites=True), plan.target)
 
 
@@ -220,12 +221,12 @@ def _planned(detail: PlanDetail, target: str) -> Plan[PlanDetail]:
     writes = detail.overwrites or isinstance(detail.change, Upsert)
     plan = Plan(
         target=target,
-        repeatable=writes and not detail.expires,  # what expired would come back
+        repeatable=writes and not detail.expires,  # a repeat would restore expired keys
         columns=detail.cost - 1,
         detail=detail,
         stored=detail.stored(),
         key=detail.key.columns,
-        commutes=change.commutes(detail.change) and not detail.length,  # it drops older elements
+        commutes=change.commutes(detail.change) and not detail.length,  # a limit drops older ones
     )
     if not detail.lanes:
         return plan
