@@ -1,4 +1,4 @@
-"""Streams as a feed: an epoch is what lies between two ids of each, and nothing of it is kept."""
+"""Streams as a feed: an epoch is a range of ids in each stream; the source keeps no entries."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ log = logging.getLogger("sparkonce")
 
 READING = "reading a stream"
 
-BLOCK = 4 * 1024 * 1024  # bytes of replies that a batch is made of
-PAGE = 1000  # most entries that are asked for at once: about a millisecond of the server's time
-LARGE = 50_000  # entries that are worth several splits
+BLOCK = 4 * 1024 * 1024  # bytes of replies in a batch
+PAGE = 1000  # the most entries in one command: about a millisecond of the server's time
+LARGE = 50_000  # entries of a split, if the stream has more than one
 
 
 @dataclass(frozen=True)
 class EntryRange:
-    """A split: the entries of a stream behind one id, up to another."""
+    """A split: the entries of a stream after one id, up to another."""
 
     key: str
     after: str
     end: str
-    many: int  # how many there were
+    many: int  # the number of entries when the split was planned
 
 
 class RedisFeed:
@@ -54,7 +54,7 @@ class RedisFeed:
         looks = self._looks()
         for key, one in looks.items():
             if one is NOTHING:
-                log.warning("Stream %r is not there yet; the query waits for it", key)
+                log.warning("Stream %r does not exist yet; the query waits for it", key)
         return _position({key: one.earliest if earliest else one.end for key, one in looks.items()})
 
     def latest(self) -> Position:
@@ -62,10 +62,10 @@ class RedisFeed:
         return _position({key: one.end for key, one in self._looks().items()})
 
     def advance(self, after: Position, goal: Position, most: int | None) -> Position:
-        """See `Feed.advance`. Each stream has the share that it has of all that is not read.
+        """See `Feed.advance`. Each stream's share of `most` is its share of the unread entries.
 
-        A stream that is named for the first time gets its place alone: what is there behind it, now
-        or in a replay, is compared with that.
+        If option ``streams`` names a new stream, this epoch only records the stream's position.
+        Later epochs and replays compare the stream with that position.
         """
         known = _marks(after)
         if new := goal.keys() - known.keys():
@@ -85,7 +85,7 @@ class RedisFeed:
         return {**after, **_position(ends)}
 
     def passed(self, after: Position, goal: Position) -> Position:
-        """See `Feed.passed`. Streams that are not named now keep their places."""
+        """See `Feed.passed`. Streams that are no longer named keep their position."""
         known = _marks(after)
         ends = {key: end.later(known.get(key, end)) for key, end in _marks(goal).items()}
         return {**after, **_position(ends)}
@@ -94,9 +94,10 @@ class RedisFeed:
         """See `Feed.between`."""
         for key in after.keys() - end.keys():
             log.warning(
-                "Stream %r is not followed any more, and is read from its beginning if it is named"
-                " again. Why: a Spark before 4.2 does not tell where a query is, so that its place"
-                " is not kept. What to do: leave it in option streams, or use Spark 4.2",
+                "Option streams no longer names stream %r. If it names the stream again, the query"
+                " reads it from its beginning. Why: Spark before 4.2 does not report the position"
+                " of a query, so the position is lost. What to do: keep the stream in option"
+                " streams, or use Spark 4.2",
                 key,
             )
         begins = self._begins(after, end)
@@ -125,9 +126,9 @@ class RedisFeed:
             self._report_loss(lost(split.key, Mark(split.after), split.many - found.added or -1))
 
     def _blocks(self, wire: Wire, split: EntryRange) -> Iterator[tuple[Mark, KeyRows]]:
-        """The entries, in blocks, each with its last id, and how many there were up to that.
+        """The entries in blocks, each with its last id and the number of entries up to that id.
 
-        The next page is on its way while one is taken.
+        The next page is in flight while the caller takes one.
         """
         reader, key = self.columns.reader, split.key.encode()
         rows, began, found = KeyRows(reader.columns), 0, Mark(split.after)
@@ -142,7 +143,7 @@ class RedisFeed:
         yield found, rows
 
     def _looks(self) -> dict[str, Look]:
-        with translated("looking at streams"):
+        with translated("reading the state of streams"):
             looks = {key: self._stream(key).look() for key in self.options["streams"]}
         for key, one in looks.items():
             if one is NOTHING:
@@ -150,9 +151,9 @@ class RedisFeed:
         return looks
 
     def _begins(self, after: Position, end: Position) -> dict[str, Mark]:
-        """Where each stream is read on, where what lies behind that is there."""
+        """Where each stream continues; reports the loss of entries after that position."""
         known, begins = _marks(after), {}
-        with translated("looking at streams"):
+        with translated("reading the state of streams"):
             for key, mark in _marks(end).items():
                 begins[key] = mark if known.get(key) == mark else self._begin(key, known.get(key))
         return begins
@@ -160,7 +161,7 @@ class RedisFeed:
     def _begin(self, key: str, after: Mark | None) -> Mark:
         stream = self._stream(key)
         there = stream.look()
-        if after is None:  # a Spark before 4.2, which does not tell from where it asks for an end
+        if after is None:  # Spark before 4.2 does not report the start of the range
             return there.earliest
         if error := stream.loss(there, after):
             self._report_loss(error)
@@ -168,7 +169,7 @@ class RedisFeed:
         return after
 
     def _parts(self, key: str, begin: Mark, end: Mark) -> Iterator[EntryRange]:
-        """The splits of a stream, of about as many entries each."""
+        """The splits of a stream, each with about the same number of entries."""
         rows = end.added - begin.added
         many = max(1, min(self.options["numPartitions"], rows // LARGE))
         while before(begin.id, end.id):

@@ -1,4 +1,4 @@
-"""How far a stream was read, and whether what was not read is still there."""
+"""The position of a query in a stream, and whether the unread entries still exist."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from redis.exceptions import ResponseError
 from pyspark_redis.server.failures import no_stream
 from sparkonce.errors import StoreRefused, UnreadLost
 
-LOOK = "look at what trims, deletes or restores the stream; failOnDataLoss=false"
+LOOK = "find out what trims, deletes or restores the stream; failOnDataLoss=false"
 
 STEP = 1000
-"""Entries that a script counts: about a millisecond, in which the server does nothing else.
+"""Entries that one script counts: it blocks the server for about a millisecond.
 
-It can't look at a clock: that stands still in scripts of newer servers.
+The script can't check the time, because newer servers stop the clock in scripts.
 """
 
 WALK = """
 local some = redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], ARGV[2], 'COUNT', ARGV[3])
 return {#some > 0 and some[#some][1] or ARGV[1], #some}
 """
-"""The last of at most so many entries of a stream behind one id and up to another; and how many."""
+"""Of at most ARGV[3] entries after id ARGV[1], up to ARGV[2]: the last id, and their number."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """How far a stream was read."""
+    """A position in a stream."""
 
-    id: str = "0-0"  # of the last entry
-    added: int = 0  # how many entries had ever been added then, those included that are gone since
-    hash: str = ""  # of that entry's fields; empty if it is not known, as the entry is gone
+    id: str = "0-0"  # the id of the last entry that was read
+    added: int = 0  # entries ever added up to that id, including removed ones
+    hash: str = ""  # the hash of that entry's fields; empty if unknown, because it was removed
 
     def may_be(self, other: Mark) -> bool:
-        """Whether nothing tells it from another mark."""
+        """Whether the two marks may be the same position."""
         known = self.hash and other.hash
         return (self.id, self.added) == (other.id, other.added) and (
             not known or self.hash == other.hash
         )
 
     def later(self, other: Mark) -> Mark:
-        """This mark; with the id of the other one if that is higher: nothing is read again."""
+        """This mark, with the id of `other` if that is higher, so that no entry is read again."""
         if self.may_be(other):
             return other
         return Mark(other.id, self.added) if before(self.id, other.id) else self
@@ -51,25 +51,25 @@ class Mark:
 
 @dataclass(frozen=True)
 class Look:
-    """What a server says of a stream, at one moment.
+    """The state of a stream at one moment.
 
     See https://redis.io/docs/latest/commands/xinfo-stream/.
     """
 
-    end: Mark  # the last entry that was ever added, and how many were
-    first: str | None  # the oldest entry that is there; None if there is none
-    length: int  # how many are there
-    deleted: str  # the highest id that was ever deleted by XDEL
+    end: Mark  # the last entry ever added, and the number of entries ever added
+    first: str | None  # the oldest entry that exists; None if the stream is empty
+    length: int  # the number of entries that exist
+    deleted: str  # the highest id that XDEL ever deleted
 
     @property
     def earliest(self) -> Mark:
-        """Right before all that are there."""
+        """The position right before the oldest entry."""
         if self.first is None:
             return self.end
         return Mark(_right_before(self.first), self.end.added - self.length)
 
 
-NOTHING = Look(Mark(), None, 0, "0-0")  # what is said of a stream that is not there
+NOTHING = Look(Mark(), None, 0, "0-0")  # the state of a stream that does not exist
 
 
 def before(one: str, other: str) -> bool:
@@ -89,13 +89,13 @@ def _right_before(entry: str) -> str:
 
 @dataclass(frozen=True)
 class FollowedStream:
-    """A stream, on the server that has it. All raise redis-py's errors."""
+    """A stream, on the server that holds it. Methods raise errors of redis-py."""
 
     client: redis.Redis
     key: str
 
     def look(self) -> Look:
-        """What the server says of it; one that is not there is empty."""
+        """The state of the stream; `NOTHING` if the stream does not exist."""
         try:
             info: dict[str, Any] = self.client.xinfo_stream(self.key)
         except ResponseError as error:
@@ -106,8 +106,9 @@ class FollowedStream:
             raise
         if "entries-added" not in info:
             raise StoreRefused(
-                "The server does not tell how many entries a stream ever had",
-                why="only by that entries which are trimmed before they are read are noticed",
+                "The server does not report how many entries a stream ever had",
+                why="without that number the connector cannot detect entries that were trimmed"
+                " before it read them",
                 todo="use Redis 7.0 or newer, or Valkey",
             )
         first, last = info["first-entry"], info["last-entry"]
@@ -118,11 +119,11 @@ class FollowedStream:
         return Look(end, _text(first[0]) if first else None, int(info["length"]), deleted)
 
     def loss(self, there: Look, after: Mark) -> UnreadLost | None:
-        """The error for what is not known to be there behind a mark; None if all of it is.
+        """The error if entries after a mark may be missing; None if all of them exist.
 
-        Entries go from the beginning. So nothing behind the mark was trimmed as long as its own
-        entry is there, or was deleted as the last one. Whether one behind it was deleted by XDEL
-        is noticed when they are counted.
+        The server trims a stream from its beginning. So no entry after the mark was trimmed if the
+        mark's entry still exists, or if XDEL deleted that entry last. The read counts the entries,
+        and so detects an XDEL after the mark.
         """
         new = there.end.added - after.added
         if there.end.may_be(after):
@@ -134,7 +135,7 @@ class FollowedStream:
             if gone:
                 return lost(self.key, after, gone)
             is_first = there.first is not None and _right_before(there.first) == after.id
-            known = is_first or after.added == 0  # then all that were ever added are there
+            known = is_first or after.added == 0  # then every entry ever added exists
         else:
             hash_ = self._hash_of(after.id)
             if hash_ and after.hash and hash_ != after.hash:
@@ -143,14 +144,14 @@ class FollowedStream:
         return None if known or there.deleted == after.id else _uncertain(self.key, after)
 
     def rest(self, there: Look, after: Mark) -> Mark:
-        """A mark behind the same id, by the number of entries that are there behind it."""
+        """The mark of the same id whose `added` counts only the entries that still follow it."""
         found = there.length
         if there.first is None or not before(after.id, there.first):
             _, found = self._walked(after.id, there.end.id, there.length)
         return Mark(after.id, there.end.added - found)
 
     def walk(self, after: Mark, goal: Mark, most: int) -> Mark:
-        """The mark behind at most so many entries, or `goal`."""
+        """The mark at most `most` entries after `after`, or `goal`."""
         if not most:
             return after
         at, found = self._walked(after.id, goal.id, most)
@@ -159,12 +160,12 @@ class FollowedStream:
         return Mark(at, after.added + found, self._hash_of(at))
 
     def _hash_of(self, entry: str) -> str:
-        """The hash of an entry; empty if it is not there."""
+        """The hash of an entry; empty if the entry does not exist."""
         found: Any = self.client.xrange(self.key, entry, entry)
         return _hash(found[0][1]) if found else ""
 
     def _walked(self, at: str, goal: str, most: int) -> tuple[str, int]:
-        """The last of at most so many entries behind one id, and how many they are."""
+        """The last id of at most `most` entries after `at`, and the number of those entries."""
         found, some = 0, 1
         while some and found < most and before(at, goal):
             count = str(min(STEP, most - found))
@@ -174,7 +175,7 @@ class FollowedStream:
 
 
 def _hash(fields: dict[Any, Any]) -> str:
-    """A few letters by which entries are told from others that have the same id."""
+    """A short hash that distinguishes entries with the same id."""
     made = blake2b(digest_size=6)
     for name, value in fields.items():
         made.update(b"%d %b %d %b" % (len(name), name, len(value), value))
@@ -182,30 +183,31 @@ def _hash(fields: dict[Any, Any]) -> str:
 
 
 def lost(key: str, after: Mark, gone: int) -> UnreadLost:
-    """The error for entries that are gone, or are others: then `gone` is negative."""
+    """The error for `gone` missing entries; if `gone` is negative, for another stream."""
     if gone < 0:
         return UnreadLost(
             f"Stream {key!r} is not the one that was read up to {after.id}",
-            why="it was deleted and made anew, or copied, or a replica took over that lacked"
-            " entries",
-            todo=f"{LOOK} goes on behind that id; a new query reads those up to it, too",
+            why="a client deleted and recreated or copied the stream, or a replica that lacked"
+            " entries took over",
+            todo=f"{LOOK} continues after that id; a new query also reads the entries up to it",
         )
     return UnreadLost(
-        f"{gone} entries of stream {key!r} behind {after.id} are gone before they were read",
-        why="the stream was trimmed (MAXLEN, MINID), or entries of it were deleted (XDEL)",
-        todo=f"{LOOK} goes on without them",
+        f"{gone} entries of stream {key!r} after {after.id} were removed before the query read"
+        " them",
+        why="a client trimmed the stream (MAXLEN, MINID) or deleted entries (XDEL)",
+        todo=f"{LOOK} continues without them",
     )
 
 
 def _uncertain(key: str, after: Mark) -> UnreadLost:
     """The error for a stream that may be another one."""
     return UnreadLost(
-        f"Stream {key!r} does not have entry {after.id} any more, the last one that was read, and"
-        " entries behind it may be gone, too",
-        why="one that was trimmed up to just there looks like one that was made anew, or that lost"
-        " entries in a failover",
-        todo=f"let what trims the stream keep that entry (XTRIM MINID {after.id} does); {LOOK} goes"
-        " on behind that id",
+        f"Stream {key!r} no longer has entry {after.id}, the last one that the query read, and"
+        " later entries may be missing, too",
+        why="a stream trimmed exactly up to that entry looks like one that was recreated, or that"
+        " lost entries in a failover",
+        todo=f"configure the trimming to keep that entry (XTRIM MINID {after.id} does); {LOOK}"
+        " continues after that id",
     )
 
 

@@ -1,4 +1,4 @@
-"""Columns of what is read: of the types that were asked for, or guessed by a sample."""
+"""Columns of a read, with the types of the schema, or types inferred from a sample."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from sparkonce.values.text import to_text
 
 log = logging.getLogger("sparkonce")
 
-WHOLE_VALUE = "value"  # the column that, alone, is the whole value, whatever that is
-SAMPLE = 1000  # keys by which types are guessed
-ASKED = 20  # keys of a sample that are asked for at once
+WHOLE_VALUE = "value"  # if it is the only column, it is the whole value, in any form
+SAMPLE = 1000  # keys from which types are inferred
+ASKED = 20  # keys of a sample in one round trip
 
 GUESSES = (
     pa.bool_(),
@@ -38,13 +38,13 @@ GUESSES = (
     pa.timestamp("us"),
     pa.string(),
 )
-"""The first is taken whose values have just these texts; else it is binary."""
+"""Candidate types, in order: the first one whose values have exactly these texts; else binary."""
 
-Sample = Iterable[tuple[bytes, dict[str, list[Any]]]]  # keys, and the values of each by columns
+Sample = Iterable[tuple[bytes, dict[str, list[Any]]]]  # keys, each with its values by column
 
 
 class Columns:
-    """What is read of keys and of that which lies under them; `score` is the column of scores."""
+    """The columns that a read builds from keys and their values; `score` names the score column."""
 
     def __init__(self, schema: pa.Schema, pattern: KeyPattern, model: str, score: str) -> None:
         self.schema, self.pattern = schema, pattern
@@ -62,7 +62,11 @@ class Columns:
         self.reader: ModelReader = READERS[model]([*self._from])
 
     def batch(self, rows: KeyRows) -> pa.RecordBatch:
-        """These rows, without those whose keys were not asked for; or raise ValueUnreadable."""
+        """A batch of these rows without those of other keys.
+
+        Raises:
+            ValueUnreadable: a value or a key does not fit its column.
+        """
         keys = pa.array(rows.keys, pa.binary())
         named = {WHOLE: keys, **self.pattern.texts(keys)}
         came = {name: pa.array(values, pa.binary()) for name, values in rows.columns.items()}
@@ -93,7 +97,7 @@ class Columns:
         try:
             whole = from_json.column(documents, pa.struct(self._joined))
         except ValueError:
-            # To name the one that is to blame.
+            # Find the column that fails, to name it in the error.
             for fields in (*([one] for one in self._joined), self._joined):
                 self._column(documents, pa.field(fields[0].name, pa.struct(fields)), keys)
             raise
@@ -109,16 +113,16 @@ class Columns:
             raise ValueUnreadable(
                 f"A value of column {field.name!r}{where} can't be read as {spark_type(field)}:"
                 f" {found or error}",
-                why="what is stored there is none of that type",
+                why="the stored value is not of that type",
                 todo="read that column as a string, as binary or as a larger type by"
-                f" .schema(...), or mend the value{passed}",
+                f" .schema(...), or correct the value{passed}",
             ) from None
 
 
 def _where(
     texts: pa.Array, field: pa.Field, keys: pa.Array, entries: pa.Array | None
 ) -> tuple[str, str, str]:
-    """Where a value lies that can't be read, how an entry is passed over, and what is wrong."""
+    """The place of the first unreadable value, how to skip its entry, and what is wrong."""
     for at in range(len(texts)):
         try:
             from_json.column(texts.slice(at, 1), field.type)
@@ -133,14 +137,14 @@ def _where(
 
 
 def _require_whole(field: pa.Field, texts: pa.Array, keys: pa.Array) -> None:
-    """Refuse values that may be JSON of which the column is a member."""
+    """Reject values that may be a JSON object with the column as a member."""
     begins = pc.match_substring_regex(texts, rb"^\s*\{")
     for text, key in zip(texts.filter(begins), keys.filter(begins), strict=True):
         if _is_object(text.as_py()):
             raise ValueUnreadable(
-                f"The value under key {key.as_py()!r} may be that of column {field.name!r}, or a"
-                " JSON object that has it as a member",
-                why="one column is read as the whole value, several are read as members",
+                f"The value under key {key.as_py()!r} may be column {field.name!r}, or a JSON"
+                " object with that column as a member",
+                why="a single column reads the whole value, several columns read its members",
                 todo=f"to read the whole value, call the column {WHOLE_VALUE}; to read a member,"
                 " name another member, too",
             )
@@ -150,38 +154,38 @@ def _is_object(text: bytes) -> bool:
     try:
         return isinstance(json.loads(text), dict)
     except RecursionError:
-        return True  # as far as anybody reads
+        return True  # deeper than the parser reads
     except ValueError:
         return False
 
 
 def inferred(servers: Servers, options: Options) -> pa.Schema:
-    """The columns of the first keys that are found, with the types that their texts have."""
+    """The columns of the first keys of a scan, with types inferred from their texts."""
     pattern, model = key_pattern(options), options["model"]
     found = _keys(servers, READERS[model](), KeyScan(pattern.pattern, begins(options["keyPrefix"])))
-    with translated("asking for a sample of keys"):
+    with translated("reading a sample of keys"):
         schema = _schema(islice(found, SAMPLE), pattern, model, options)
     if schema is None:
         raise StoreRefused(
             f"No key of model {model} matches {pattern.pattern.decode()}",
-            why="columns are guessed by a sample of the keys, and there is none",
-            todo="mend option key, keyPattern or model, or say the columns by .schema(...)",
+            why="the connector infers the columns from a sample of the keys",
+            todo="correct option key, keyPattern or model, or set the columns by .schema(...)",
         )
     return schema
 
 
 def inferred_of_streams(servers: Servers, options: Options) -> pa.Schema:
-    """The columns of the first entries of streams, with the types that their texts have."""
+    """The columns of the first entries of streams, with types inferred from their texts."""
     streams = options["streams"]
-    with translated("asking for a sample of streams"):
+    with translated("reading a sample of streams"):
         schema = _schema(_entries(servers, streams), KeyPattern(None, b""), "stream", options)
     if schema is None:
         for key in streams:
             require_no_pattern(key)
         raise StoreRefused(
-            f"There is no entry in {', '.join(streams)}",
-            why="columns are guessed by a sample of the entries",
-            todo="mend option streams, or say the columns by .schema(...)",
+            f"No entry exists in {', '.join(streams)}",
+            why="the connector infers the columns from a sample of the entries",
+            todo="correct option streams, or set the columns by .schema(...)",
         )
     return schema if ENTRY in schema.names else schema.insert(1, pa.field(ENTRY, pa.string()))
 
@@ -224,7 +228,7 @@ def _schema(sample: Sample, pattern: KeyPattern, model: str, options: Options) -
     in_keys = pattern.texts(pa.array(keys, pa.binary()))
     types = {name: guess(texts.to_pylist()) for name, texts in in_keys.items()}
     for name, kind in types.items():
-        if pa.types.is_floating(kind):  # two of their texts may be one value
+        if pa.types.is_floating(kind):  # one value may have two texts
             types[name] = pa.string()
     for meta in {WHOLE, ENTRY}.intersection(options["columns"] or ()):
         types.setdefault(meta, guess(keys) if meta == WHOLE else pa.string())
@@ -234,9 +238,10 @@ def _schema(sample: Sample, pattern: KeyPattern, model: str, options: Options) -
     for name, values in columns.items():
         if name.lower() in hidden or not _is_column(name, model):
             log.warning(
-                "Field %r is no column. Why: column _key is the key, _id the id of an entry, those"
-                " of option key are read from it, and names are UTF-8 without control characters."
-                " What to do: read it by a client; or give a column of option key another name",
+                "Field %r does not become a column. Why: _key and _id are the key and the id of an"
+                " entry, columns of option key have the values in the key, and names are UTF-8"
+                " without control characters. What to do: read the field by a client, or rename the"
+                " column in option key",
                 name,
             )
             continue
@@ -246,7 +251,7 @@ def _schema(sample: Sample, pattern: KeyPattern, model: str, options: Options) -
 
 
 def _is_column(name: str, model: str) -> bool:
-    """Whether a field may be one; its name may mean something else."""
+    """Whether a field may become a column; some names have another meaning."""
     if name in {VALUE, SCORE}:
         return True
     if "\ufffd" in name or CONTROL.search(name):
@@ -255,19 +260,19 @@ def _is_column(name: str, model: str) -> bool:
 
 
 def _require_value_has_a_name(others: Iterable[str], found: Iterable[str]) -> None:
-    """Refuse to guess a schema in which the value would stand behind another column."""
+    """Reject an inferred schema in which another column has the name of the value."""
     for name in others:
         if VALUE in found and name.lower() == WHOLE_VALUE:
             raise OptionError(
                 f"Option key or scoreColumn has a column {name!r}, which is the name of the value",
-                why="without .schema(...) the value is called so, and would be hidden",
-                todo="call that column otherwise there; or name all columns by .schema(...), the"
-                " value otherwise",
+                why="without .schema(...) the value has that name, and the column would hide it",
+                todo="rename that column in the option; or name all columns by .schema(...), with"
+                " another name for the value",
             )
 
 
 def guess(texts: Sequence[bytes | None]) -> pa.DataType:
-    """A type by which none of these texts loses anything: `07` and `1.10` are no numbers."""
+    """A type that keeps each of these texts exactly: `07` and `1.10` are not numbers."""
     there = pa.array([one for one in texts if one is not None], pa.binary())
     if not len(there):
         return pa.string()
@@ -279,6 +284,6 @@ def _is(texts: pa.Array, kind: pa.DataType) -> bool:
         made = to_text(from_text.column(texts, kind))
     except ValueError:
         return False
-    if pa.types.is_floating(kind):  # whole numbers without the `.0` that other clients write
+    if pa.types.is_floating(kind):  # other clients write whole numbers without `.0`
         texts = pc.replace_substring_regex(texts, r"\.0$", "")
     return bool(pc.all(pc.equal(made, texts)).as_py())

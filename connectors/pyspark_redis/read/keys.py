@@ -1,4 +1,4 @@
-"""Which keys are read, and what they say of a row."""
+"""Which keys a read selects, and the columns that it takes from a key."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from sparkonce.options import Options
 from sparkonce.reading import Compare, Filters, OneOf
 from sparkonce.values.spark_types import spark_type
 
-WHOLE = "_key"  # the column of a key as it is
+WHOLE = "_key"  # the column of the whole key
 
 PATTERN = re.compile(r"[*?\[]")
 
 MOST = 10_000
-"""Keys that are asked for by their names; where conditions name more, all are looked at."""
+"""The most keys that a read looks up by name; if conditions name more, it scans all keys."""
 
 
 @dataclass(frozen=True)
 class KeyPattern:
-    """What keys look like."""
+    """The form of the keys that a read selects."""
 
-    key: Key | None  # what makes one of columns; None where they are taken whole
-    pattern: bytes  # that matches all of them, and perhaps others, as SCAN has it
+    key: Key | None  # the template of a key; None if column `_key` is the whole key
+    pattern: bytes  # a pattern of SCAN that matches all these keys, and perhaps others
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What a key says of a row."""
+        """The columns whose values are in a key."""
         return self.key.columns if self.key else (WHOLE,)
 
     def texts(self, keys: pa.Array) -> dict[str, pa.Array]:
-        """The text of each column in keys, which are bytes; null where a key is none of these.
+        """The text of each column in binary keys; null where a key has another form.
 
         Raises:
-            ValueUnreadable: a key can be read in two ways.
+            ValueUnreadable: a key can be split in two ways.
         """
         if self.key is None:
             return {WHOLE: keys}
@@ -57,7 +57,7 @@ class KeyPattern:
         return dict(zip(self.columns, read, strict=True))
 
     def require_same(self, keys: pa.Array, columns: Mapping[str, pa.Array]) -> None:
-        """Refuse keys that a row of these values would not have: ``user:07`` for the number 7."""
+        """Reject keys that the sink would not write for these values: ``user:07`` for number 7."""
         if self.key is None or not set(self.columns) <= set(columns):
             return
         made = make_keys(self.key, pa.RecordBatch.from_pydict(dict(columns)))
@@ -66,29 +66,29 @@ class KeyPattern:
             key = keys.filter(other)[0].as_py()
             raise ValueUnreadable(
                 f"Key {key!r} can't be read as columns {', '.join(self.columns)}",
-                why="a row with its values would have another key",
-                todo="read those columns as strings, or keys as they are by option keyPattern",
+                why="a row with these values would have another key",
+                todo="read those columns as strings, or read whole keys by option keyPattern",
             )
 
     def named(self, filters: Filters, schema: pa.Schema) -> list[bytes] | None:
-        """The only keys that the conditions of a query leave; None if they don't say."""
+        """The only keys that the conditions of a query allow; None if the conditions name none."""
         if self.key is None or not set(self.columns) <= set(schema.names):
             return None
         kinds = pa.schema([schema.field(name) for name in self.columns])
         values = [[*_equal(filters, name)] for name in self.columns]
-        # Only where values that Spark takes for equal have one text do conditions name keys.
+        # Conditions name keys only if values that are equal in Spark have one text.
         fit = all(is_exact(one.type) and "collate" not in spark_type(one) for one in kinds)
         if not (fit and 0 < prod(map(len, values)) <= MOST):
             return None
         rows = [dict(zip(self.columns, each, strict=True)) for each in product(*values)]
         try:
             made = make_keys(self.key, pa.RecordBatch.from_pylist(rows, kinds))
-        except (pa.ArrowException, OverflowError):  # a value that no row has
+        except (pa.ArrowException, OverflowError):  # a value that no row can have
             return None
         return [*dict.fromkeys(made.to_pylist())]
 
     def fitted(self, schema: pa.Schema) -> KeyPattern:
-        """The same, with the columns as a schema writes them; OptionError where one is unfit."""
+        """This pattern with the column names of a schema; OptionError if a type is unsuitable."""
         if self.key is None:
             return self
         parts = [_column(one, schema) if at % 2 else one for at, one in enumerate(self.key.parts)]
@@ -96,12 +96,12 @@ class KeyPattern:
 
 
 def key_pattern(options: Options) -> KeyPattern:
-    """What options ``key`` and ``keyPattern`` say; OptionError where they are no use."""
+    """The pattern of options ``key`` and ``keyPattern``; OptionError if they are invalid."""
     key, pattern = options["key"], options["keyPattern"]
     if bool(key) == bool(pattern):
         raise OptionError(
-            "Options key and keyPattern: one of them says which keys are read",
-            why=f"{'both are' if key else 'none is'} set",
+            "Options key and keyPattern: exactly one of them selects the keys",
+            why=f"{'both are' if key else 'neither is'} set",
             todo="set one of them",
         )
     if pattern:
@@ -111,21 +111,21 @@ def key_pattern(options: Options) -> KeyPattern:
     for name in made.columns:
         if name.lower() in (WHOLE, taken):
             raise OptionError(
-                f"Option key has a column {name!r}, which means something else",
-                why=f"{WHOLE} is the key as it is, {ENTRY} the id of an entry of a stream, and"
-                " option scoreColumn names the score of a member",
-                todo="call it otherwise in option key: the name is free",
+                f"Option key has a column {name!r}, which has another meaning",
+                why=f"{WHOLE} is the whole key, {ENTRY} is the id of a stream entry, and option"
+                " scoreColumn names the score of a member",
+                todo="rename the column in option key: any other name is valid",
             )
     return KeyPattern(made, "*".join(map(literal, made.parts[::2])).encode())
 
 
 def require_no_pattern(stream: str) -> None:
-    """Refuse the name of a stream that is not there, and looks as if it stood for others."""
+    """Reject the name of a stream that does not exist and looks like a pattern."""
     if PATTERN.search(stream):
         raise OptionError(
-            f"Option streams names {stream!r}, and there is no stream of that name",
-            why="each name stands for one stream: it is no pattern",
-            todo="name the streams, with commas between",
+            f"Option streams names {stream!r}, and no stream of that name exists",
+            why="each name is the name of one stream, not a pattern",
+            todo="name the streams, separated by commas",
         )
 
 
@@ -144,7 +144,7 @@ def _column(name: str, schema: pa.Schema) -> str:
 
 def _expression(key: Key, any_text: str) -> str:
     texts = [
-        # Byte by byte: RE2 takes bytes for Latin-1.
+        # Byte by byte: RE2 reads bytes as Latin-1.
         f"(?P<c{at // 2}>{any_text})" if at % 2 else "".join(f"\\x{b:02x}" for b in part.encode())
         for at, part in enumerate(key.parts)
     ]
@@ -157,8 +157,8 @@ def _require_one_way(keys: pa.Array, found: pa.Array, other: pa.Array) -> None:
         if pc.any(differs).as_py():
             raise ValueUnreadable(
                 f"Key {keys.filter(differs)[0].as_py()!r} can be read in several ways",
-                why="a value in it holds the text that stands between two columns in option key",
-                todo="read keys as they are by option keyPattern, as column _key",
+                why="a value in the key contains the text between two columns of option key",
+                todo="read whole keys by option keyPattern, as column _key",
             )
 
 
@@ -170,7 +170,7 @@ def _unescaped(texts: pa.Array) -> pa.Array:
 
 
 def _equal(filters: Filters, column: str) -> Iterator[Any]:
-    """The values that a column may have; none where conditions don't say."""
+    """The values that the conditions allow for a column; none if they do not name values."""
     for one in filters:
         match one:
             case Compare(column=name, operator="=", value=value) if name == column:

@@ -1,4 +1,4 @@
-"""How each model is read: what is asked of a key, and the rows of the reply."""
+"""Readers of the models: the command for a key, and the rows of its reply."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from pyspark_redis.read.wire import argument, command
 from sparkonce.errors import ValueUnreadable
 
 VALUE, SCORE, ENTRY = "\0value", "\0score", "_id"
-"""Columns of rows: a key's or an element's one value, a member's score, the id of an entry."""
+"""Columns of rows: the value of a key or an element, the score of a member, the id of an entry."""
 
-BEGIN = b"-"  # where a key is read from at first
+BEGIN = b"-"  # the position where the read of a key starts
 
 LAST = b"%d-%d" % (2**64 - 1, 2**64 - 1)
-"""The id behind which there is none; the server refuses to be asked for more."""
+"""The highest id; the server rejects a read that starts after it."""
 
-PAGE = 1000  # entries of a stream that are asked for at a time
+PAGE = 1000  # entries of a stream in one command
 
 
 Keys = Sequence[bytes]
-Rest = Iterator[tuple[bytes, bytes]]  # keys under which there is more, and where to go on
+Rest = Iterator[tuple[bytes, bytes]]  # keys with more rows, and the position where to continue
 
 
 class KeyRows:
     """Rows, column by column."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self.keys: list[bytes] = []  # of each row
+        self.keys: list[bytes] = []  # the key of each row
         self.columns: dict[str, list[Any]] = {name: [] for name in names}  # bytes or None
-        self.doubtful: list[bytes] = []  # keys that are gone, or have no value that is asked for
+        self.doubtful: list[bytes] = []  # keys that were removed, or have none of the columns
 
     def pieces(self, most: int) -> Iterator[KeyRows]:
-        """The same, so many rows at most at a time; a single key may have given millions."""
+        """These rows in pieces of at most `most` rows; a single key may have millions."""
         for at in range(0, len(self.keys), most):
             piece = KeyRows(())
             piece.keys = self.keys[at : at + most]
@@ -43,13 +43,13 @@ class KeyRows:
 
 
 class ModelReader:
-    """How columns of these names are read, or a sample of what is there (None)."""
+    """Reads the columns `names` of keys, or a sample of all columns (None)."""
 
-    kind: bytes  # what Redis calls the type of its keys
-    columns: Sequence[str] = (VALUE,)  # of the rows
-    words: Sequence[bytes]  # of the command, without the key behind the first one
-    some: Sequence[bytes] = ()  # the same for a sample, which may be a part of what is there
-    count: bytes = b""  # the command that tells how many rows a key has, where that may be millions
+    kind: bytes  # the Redis type of the keys, as TYPE reports it
+    columns: Sequence[str] = (VALUE,)  # the columns of the rows
+    words: Sequence[bytes]  # the words of the command, without the key after the first word
+    some: Sequence[bytes] = ()  # the same for a sample, which may read a part of the key
+    count: bytes = b""  # the command that counts the rows of a key, which may be millions
 
     def __init__(self, names: Sequence[str] | None = None) -> None:
         name, *rest = self.some if names is None and self.some else self.words
@@ -57,22 +57,22 @@ class ModelReader:
         self._tail = b"".join(map(argument, rest))
 
     def ask(self, key: bytes, begin: bytes = BEGIN) -> bytes:  # noqa: ARG002 (of streams)
-        """The command for what lies under a key."""
+        """The command that reads a key."""
         return b"%b$%d\r\n%b\r\n%b" % (self._head, len(key), key, self._tail)
 
     def take(self, key: bytes, reply: Any, rows: KeyRows) -> bytes | None:
-        """Put the reply among rows; where to go on, if it was not all."""
+        """Add the reply to `rows`; return where to continue, or None if the key is complete."""
         raise NotImplementedError
 
     def take_all(self, keys: Keys, replies: Sequence[Any], rows: KeyRows) -> Rest:
-        """The same for a block; gives the keys of which there is more, with where to go on."""
+        """`take` for a block; yields the keys with more rows, and where to continue."""
         for key, reply in zip(keys, replies, strict=True):
             begin = self.take(key, reply, rows)
             if begin is not None:
                 yield key, begin
 
     def sample(self, reply: Any) -> dict[str, list[Any]]:
-        """The values in a reply to `ask`, by columns."""
+        """The values in a reply to `ask`, by column."""
         rows = KeyRows(self.columns)
         self.take(b"", reply, rows)
         return rows.columns
@@ -91,12 +91,12 @@ class HashReader(ModelReader):
         super().__init__(names)
 
     def take(self, key: bytes, reply: Any, rows: KeyRows) -> None:
-        """See `ModelReader.take`. Of a hash of which no field is asked for, its length comes."""
+        """See `ModelReader.take`. Without columns, the reply is the length of the hash."""
         if reply:
             rows.keys.append(key)
 
     def take_all(self, keys: Keys, replies: Sequence[Any], rows: KeyRows) -> Rest:
-        """See `ModelReader.take_all`. A hash without these fields looks like one that is gone."""
+        """See `ModelReader.take_all`. A hash without these fields looks like a removed key."""
         if not self.columns:
             yield from super().take_all(keys, replies, rows)
             return
@@ -167,7 +167,7 @@ class ZsetReader(ModelReader):
 
 
 class StreamReader(ModelReader):
-    """A row is an entry of a stream, with its id; page by page."""
+    """A row is an entry of a stream, with its id; read page by page."""
 
     kind = b"stream"
     words = (b"XRANGE",)
@@ -191,7 +191,7 @@ class StreamReader(ModelReader):
         return b"(" + reply[-1][0] if more else None
 
     def _take_fields(self, key: bytes, reply: list[tuple[bytes, Any]], rows: KeyRows) -> None:
-        """Put fields among rows: at once, where all entries have the same, in the same order."""
+        """Add fields to `rows`: column by column if all entries have the same fields in order."""
         each = [words for _, words in reply]
         layout, width = each[0][::2], len(each[0])
         flat = [*chain.from_iterable(each)]
@@ -230,13 +230,13 @@ def _twice(key: bytes, entry: bytes, name: str) -> ValueUnreadable:
 
 
 def passing(key: bytes, entry: bytes) -> str:
-    """How a query that follows a stream goes on behind an entry that can't be read."""
+    """How a query that follows a stream skips an entry that can't be read."""
     named = f"{key.decode(errors='replace')}:{entry.decode()}"
-    return f"spark.readStream passes the entry over with skipEntries={named}"
+    return f"spark.readStream skips the entry with skipEntries={named}"
 
 
 def _name(field: bytes) -> str:
-    """The name of a field; no column has that of one that is no UTF-8."""
+    """The name of a field; a name that is not UTF-8 never equals that of a column."""
     return field.decode(errors="replace")
 
 
@@ -249,4 +249,4 @@ READERS: dict[str, type[ModelReader]] = {
     "zset": ZsetReader,
     "stream": StreamReader,
 }
-"""By the value of option ``model``."""
+"""Readers by the value of option ``model``."""

@@ -1,4 +1,4 @@
-"""Where the keys lie that are read, on one server or on the primaries of a cluster; SCAN there."""
+"""The servers that hold the keys of a read, one or the primaries of a cluster; SCAN of them."""
 
 from __future__ import annotations
 
@@ -18,49 +18,49 @@ from pyspark_redis.target.keys import is_own
 
 READING = "reading keys"
 
-SCANNED = b"1000"  # keys that the server looks at for one reply: about a millisecond of its time
+SCANNED = b"1000"  # keys that the server examines for one reply: about a millisecond of its time
 
 FEWEST = 2
-"""Splits of one server, which does one thing at a time: each of them scans all of its keys."""
+"""The fewest splits of one server. Each split scans all keys of this single-threaded server."""
 
-LARGEST = 2_000_000  # keys of a split: a task holds the names of all of them
-Ranges = tuple[tuple[int, int], ...]  # slots, from each first one to each last one
+LARGEST = 2_000_000  # keys of a split: a task holds all their names in memory
+Ranges = tuple[tuple[int, int], ...]  # ranges of slots, each with its first and its last slot
 
 ALL: Ranges = ((0, SLOTS - 1),)
 
 
 @dataclass(frozen=True)
 class KeySplit:
-    """A split: the keys in some ranges of slots; of these only `keys`, if they are named."""
+    """A split: the keys in some ranges of slots, or only those in `keys`, if set."""
 
     ranges: Ranges
     keys: tuple[bytes, ...] | None = None
 
 
 class OneServer:
-    """A server without slots: keys are divided by a checksum; hash tags keep nothing together."""
+    """A server without slots: a checksum divides the keys; hash tags have no effect."""
 
-    place = staticmethod(crc32)  # gives the slot of a key, modulo `SLOTS`
+    place = staticmethod(crc32)  # returns the slot of a key, modulo `SLOTS`
 
     def __init__(self, client: redis.Redis) -> None:
         self.client = client
 
     def splits(self, parts: int | None) -> Iterator[KeySplit]:
-        """So many splits, or as many as there should be."""
+        """The splits: `parts` of them, or a number that fits the count of keys."""
         return _divided(ALL, parts or max(FEWEST, _large(self.client)))
 
     def of(self, split: KeySplit) -> Iterator[tuple[redis.Redis, KeySplit]]:
-        """The servers of a split, one after the other, and what each has of it."""
+        """The servers of a split, one after the other, each with its part of the split."""
         require_alone(self.client.info("cluster"))
         yield self.client, split
 
-    def holder(self, key: bytes) -> redis.Redis:  # noqa: ARG002 (it has all)
+    def holder(self, key: bytes) -> redis.Redis:  # noqa: ARG002 (this server has all keys)
         """The server that has a key."""
         return self.client
 
 
 class ClusterServers:
-    """The primaries of a cluster. Each split is of one primary, as long as no slot moves."""
+    """The primaries of a cluster. Each split reads one primary, unless a slot moves."""
 
     place = staticmethod(slot_of)
 
@@ -68,14 +68,14 @@ class ClusterServers:
         self.nodes = nodes
 
     def splits(self, parts: int | None) -> Iterator[KeySplit]:
-        """The same."""
+        """See `OneServer.splits`. The primaries share the splits."""
         owners = self._owners(ALL)
         for address, ranges in owners.items():
             each = -(-parts // len(owners)) if parts else _large(self.nodes.connect(address))
             yield from _divided(ranges, each)
 
     def of(self, split: KeySplit) -> Iterator[tuple[redis.Redis, KeySplit]]:
-        """The same. They refuse if keys move meanwhile: a slot on its way has keys on two."""
+        """See `OneServer.of`. Raises StoreUnreachable if a slot moves: two nodes share its keys."""
         self.nodes.forget()
         owners = self._owners(split.ranges)
         self._require_still(owners)
@@ -90,7 +90,7 @@ class ClusterServers:
         self._require_still(owners)
 
     def holder(self, key: bytes) -> redis.Redis:
-        """The same. Asked for anew each time: a replica may have taken over."""
+        """See `OneServer.holder`. Reads the slots each time: a replica may have taken over."""
         self.nodes.forget()
         return self.nodes.of(slot_of(key))
 
@@ -102,7 +102,7 @@ class ClusterServers:
         return {address: ranges for address, ranges in found.items() if ranges}
 
     def _require_still(self, owners: dict[Any, Ranges]) -> None:
-        """Refuse to read while a slot of these is on its way.
+        """Raise StoreUnreachable while one of these slots moves.
 
         See https://redis.io/docs/latest/commands/cluster-nodes/, "Special slot entries".
         """
@@ -110,14 +110,14 @@ class ClusterServers:
             reply: Any = self.nodes.connect(address).execute_command("CLUSTER", "NODES")  # type: ignore[no-untyped-call]
             for slot in _moving(reply.decode() if isinstance(reply, bytes) else str(reply)):
                 if _within(ranges, slot):
-                    raise moves(READING, f"slot {slot} is on its way")
+                    raise moves(READING, f"slot {slot} is moving")
 
 
 Servers = OneServer | ClusterServers
 
 
 def _divided(ranges: Ranges, many: int) -> Iterator[KeySplit]:
-    """At most so many splits of about as many of these slots each."""
+    """At most `many` splits, each with about the same number of slots."""
     slots = [slot for first, last in ranges for slot in range(first, last + 1)]
     borders = [len(slots) * at // many for at in range(many + 1)]
     for low, high in pairwise(borders):
@@ -132,7 +132,7 @@ def _ranges(slots: Sequence[int]) -> Ranges:
 
 
 def _large(client: redis.Redis) -> int:
-    """How many splits the keys of a server are worth."""
+    """The number of splits for the keys of a server."""
     return 1 + int(client.dbsize()) // LARGEST
 
 
@@ -141,7 +141,7 @@ def _within(ranges: Ranges, slot: int) -> bool:
 
 
 def _moving(nodes: str) -> Iterator[int]:
-    """The slots that leave the node that was asked, or come to it."""
+    """The slots that move to or from the node that reported `nodes`."""
     for words in map(str.split, nodes.splitlines()):
         if "myself" in words[2].split(","):
             yield from (int(word[1:].split("-")[0]) for word in words[8:] if word[0] == "[")
@@ -149,24 +149,24 @@ def _moving(nodes: str) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class KeyScan:
-    """The keys that match a pattern and lie in some slots, but for a sparkonce's own."""
+    """Scans the keys that match a pattern in some slots, except the keys of sparkonce."""
 
-    pattern: bytes  # as the server has it
-    own: Sequence[bytes]  # what the connector's own keys begin with
-    place: Callable[[bytes], int] = crc32  # gives the slot of a key, modulo `SLOTS`
+    pattern: bytes  # in the syntax of SCAN
+    own: Sequence[bytes]  # prefixes of the connector's keys
+    place: Callable[[bytes], int] = crc32  # returns the slot of a key, modulo `SLOTS`
 
     def is_own(self, key: bytes) -> bool:
-        """Whether a key is one of the connector's, of any prefix."""
+        """Whether a key belongs to sparkonce, with any prefix."""
         return is_own(key, *self.own)
 
     def keys(self, wire: Wire, ranges: Ranges = ALL) -> Iterator[list[bytes]]:
-        """The keys, block by block, each once: SCAN gives some twice where its table grows.
+        """The keys, block by block, each once; SCAN repeats some keys if the table grows.
 
-        A key that is there from the beginning to the end is given at least once, see
+        SCAN returns at least once each key that exists during the whole scan, see
         https://redis.io/docs/latest/commands/scan/.
         """
         seen, place, cursor = set[bytes](), self.place, b"0"
-        mine = bytearray(SLOTS)  # for each slot, whether it is one of these
+        mine = bytearray(SLOTS)  # for each slot, whether it is in `ranges`
         for first, last in ranges:
             mine[first : last + 1] = b"\x01" * (last + 1 - first)
         while True:

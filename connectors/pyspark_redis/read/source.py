@@ -23,17 +23,17 @@ from sparkonce.reading import Scan
 
 log = logging.getLogger("sparkonce")
 
-AT_ONCE = 500  # keys that are asked for at once, if what lies under them is small
+AT_ONCE = 500  # the most keys in one round trip, if their values are small
 
 BLOCK = 4 * 1024 * 1024
-"""Bytes of replies that are asked for at once, by what those before had; and of a batch."""
+"""Bytes of replies in one round trip, estimated from earlier replies; also bytes of a batch."""
 
 ROWS = 10_000  # rows of a batch
 
 ELEMENTS = 20_000
-"""Most elements that are asked for at once, of several keys: some milliseconds of the server.
+"""The most elements of several keys in one round trip: some milliseconds of the server.
 
-It finishes all that it was asked for, also where nobody waits any more.
+The server completes each command, even if the client has stopped waiting.
 """
 
 
@@ -49,7 +49,7 @@ class RedisSource:
         self.scan = KeyScan(self.pattern.pattern, own, servers.place)
 
     def splits(self) -> Sequence[KeySplit]:
-        """See `Source.splits`. By slots, or one of the keys that conditions name."""
+        """See `Source.splits`. Ranges of slots, or one split of the keys that conditions name."""
         named = self.pattern.named(self.wanted.filters, self.wanted.schema)
         if named is not None:
             return [KeySplit(ALL, tuple(key for key in named if not self.scan.is_own(key)))]
@@ -57,7 +57,7 @@ class RedisSource:
             return [*self.servers.splits(self.options["numPartitions"])]
 
     def read(self, split: KeySplit) -> Iterator[pa.RecordBatch]:
-        """See `Source.read`. What is of another type, or goes away meanwhile, gives no row."""
+        """See `Source.read`. Keys of another type, and keys removed meanwhile, yield no row."""
         with translated(READING):
             for client, part in self.servers.of(split):
                 with opened(client) as wire:
@@ -72,22 +72,22 @@ class RedisSource:
         yield from map(self.columns.batch, fetch.rows.pieces(ROWS))
         if fetch.others:
             log.warning(
-                "%d keys that match %s hold another type than a %s, and are passed over",
+                "Skipped %d keys that match %s and hold another type than a %s",
                 *(fetch.others, self.scan.pattern.decode(), self.options["model"]),
             )
 
 
 class _Fetch:
-    """Asks for what lies under keys."""
+    """Reads the values of keys."""
 
     def __init__(self, wire: Wire, reader: ModelReader) -> None:
         self.wire, self.reader = wire, reader
-        self.rows = KeyRows(reader.columns)  # that came, and are no batch yet
+        self.rows = KeyRows(reader.columns)  # received rows that are not in a batch yet
         self.others = 0  # keys of another type
         self._began, self._size = 0, AT_ONCE // 10
 
     def all(self, keys: Sequence[bytes]) -> Iterator[KeyRows]:
-        """Ask for keys, block by block; give rows whenever they are enough for a batch."""
+        """Read keys, block by block; yield rows whenever they fill a batch."""
         pending = [(key, BEGIN) for key in keys]
         while pending:
             many, elements = self._fitting([key for key, _ in pending[: self._size]])
@@ -100,7 +100,7 @@ class _Fetch:
                 yield full
 
     def _fitting(self, keys: Sequence[bytes]) -> tuple[int, int]:
-        """How many of these keys are one block, at least one; and the elements of the first."""
+        """The number of keys in the next block, at least one; the elements of the first key."""
         if not self.reader.count:
             return len(keys), 0
         replies = self.wire.ask([command(self.reader.count, key) for key in keys])
@@ -108,7 +108,7 @@ class _Fetch:
         return max(1, sum(so_far <= ELEMENTS for so_far in accumulate(counts))), counts[0]
 
     def _block(self, block: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-        """Take the rows of some keys; gives those of which there is more to ask for."""
+        """Read the rows of a block of keys; return the keys with more rows."""
         before = self.wire.received
         replies = self.wire.ask([self.reader.ask(key, begin) for key, begin in block])
         keys = [key for key, _ in block]
@@ -123,7 +123,7 @@ class _Fetch:
         return more
 
     def _settle(self) -> None:
-        """A hash of which no field was found is a row, if it is still there."""
+        """Add a row of nulls for each hash that exists but has none of the fields."""
         rows = self.rows
         if rows.doubtful:
             kinds = self.wire.ask([command(b"TYPE", key) for key in rows.doubtful])
@@ -136,14 +136,14 @@ class _Fetch:
 
 @contextmanager
 def _not_again(key: bytes, elements: int) -> Iterator[None]:
-    """Ask no more for a key that takes too long: the server would read it each time, to the end."""
+    """Do not retry a key that takes too long: the server would read all of it each time."""
     try:
         yield
     except redis.TimeoutError:
         if elements <= ELEMENTS:
             raise
         raise StoreRefused(
-            f"Key {key!r} has {elements} elements, which have not come within option timeout",
-            why="one command gives all of them, in which the server does nothing else",
-            todo="raise option timeout, or leave the key out by option key or keyPattern",
+            f"Key {key!r} has {elements} elements, which did not arrive within option timeout",
+            why="one command returns all of them, and blocks the server meanwhile",
+            todo="raise option timeout, or exclude the key by option key or keyPattern",
         ) from None

@@ -1,4 +1,4 @@
-"""One connection, over which commands go out in blocks and replies come back as bytes."""
+"""A connection that sends commands in blocks and returns replies as bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sparkonce.errors import MissingExtra, this_python
 
 try:
     import hiredis
-except ImportError:  # writes do without it
+except ImportError:  # writes work without it
     hiredis = None  # type: ignore[assignment]
 
 READ = 256 * 1024
@@ -29,7 +29,7 @@ def argument(word: bytes) -> bytes:
 
 
 class Wire:
-    """See the module. All raise `redis.RedisError` where the connection broke, or took too long."""
+    """See the module. Methods raise `redis.RedisError` if the connection breaks or times out."""
 
     def __init__(self, connection: Any) -> None:
         self._connection, self._reader = connection, hiredis.Reader()
@@ -41,12 +41,12 @@ class Wire:
         return self.receive(len(commands))
 
     def send(self, commands: bytes) -> None:
-        """Send commands, and do not wait for replies."""
+        """Send commands without waiting for replies."""
         with _failures():
             self._connection._sock.sendall(commands)
 
     def receive(self, many: int) -> list[Any]:
-        """So many replies; one that says no is a `hiredis.ReplyError`."""
+        """The next `many` replies; an error reply is a `hiredis.ReplyError`."""
         replies: list[Any] = []
         with _failures():
             while len(replies) < many:
@@ -62,7 +62,7 @@ class Wire:
 
 @contextmanager
 def _failures() -> Iterator[None]:
-    """Raise what a socket raises as redis-py would."""
+    """Translate errors of the socket into errors of redis-py."""
     try:
         yield
     except TimeoutError as error:
@@ -72,29 +72,29 @@ def _failures() -> Iterator[None]:
 
 
 def good(reply: Any) -> Any:
-    """A reply that does not say no; or raise redis.ResponseError."""
+    """The reply; or raise redis.ResponseError if the reply is an error."""
     if is_refusal(reply):
         raise redis.ResponseError(str(reply))
     return reply
 
 
 def is_refusal(reply: Any) -> bool:
-    """Whether a reply says no."""
+    """Whether a reply is an error."""
     return isinstance(reply, hiredis.ReplyError)
 
 
 def is_other_type(reply: Any) -> bool:
-    """Whether a reply says that a key is of another type."""
+    """Whether a reply is the error for a key of another type."""
     return is_refusal(reply) and str(reply).startswith("WRONGTYPE")
 
 
 @contextmanager
 def opened(client: redis.Redis) -> Iterator[Wire]:
-    """A connection of its own: a cursor means something to one server alone."""
+    """Open a separate connection, because a cursor is valid on one server only."""
     if hiredis is None:
         raise MissingExtra(
             f"Reads of Redis need the Python package 'hiredis' ({this_python()})",
-            why="replies are read by it, several times as fast as by Python",
+            why="it reads replies several times as fast as Python",
             todo="pip install 'sparkonce[redis]' on the driver and every executor",
         )
     pool: Any = client.connection_pool

@@ -195,8 +195,8 @@ HIDING = [
     ("zset", "{id}", {"scoreColumn": "value"}, "which is the name of the value"),
     ("zset", "{score}", {}, "scoreColumn names the score"),
     ("zset", "{Points}", {"scoreColumn": "points"}, "scoreColumn names the score"),
-    ("stream", "{_id}", {}, "means something else"),
-    ("hash", "{_key}", {}, "_key is the key as it is"),
+    ("stream", "{_id}", {}, "has another meaning"),
+    ("hash", "{_key}", {}, "_key is the whole key"),
 ]
 
 

@@ -120,7 +120,7 @@ def test_what_can_be_no_column_is_left_out_of_a_sample(
     made = source(keys.url, key=f"{keys}:{{p}}")
     assert read_rows(made) == [{"p": "1.5", "n": "1.10"}]
     for name in ("_key", "a\x01", "P", "a\x00b"):
-        assert f"Field {name!r} is no column" in caplog.text
+        assert f"Field {name!r} does not become a column" in caplog.text
     whole = source(keys.url, key=f"{keys}:{{p}}", columns="_key,p")
     assert whole.wanted.schema.names == ["p", "_key", "n"]
 
@@ -145,8 +145,8 @@ def test_a_sample_takes_a_part_of_what_is_large(private_redis: Private) -> None:
 @pytest.mark.parametrize(
     ("raw", "said"),
     [
-        ({}, "one of them says which keys"),
-        ({"key": "a:{id}", "keyPattern": "a:*"}, "one of them says which keys"),
+        ({}, "one of them selects the keys"),
+        ({"key": "a:{id}", "keyPattern": "a:*"}, "one of them selects the keys"),
         ({"key": "a:{}"}, "no template"),
         ({"keyPattern": "nowhere:*"}, "No key of model hash matches"),
     ],
@@ -382,7 +382,7 @@ def test_a_slot_that_moves_in_mid_read_is_told(cluster: RedisCluster, unique: st
     cluster.begin_move(slot, origin, to)
     with pytest.raises(StoreUnreachable, match="slot"):
         list(batches)
-    with pytest.raises(StoreUnreachable, match="on its way"):
+    with pytest.raises(StoreUnreachable, match="is moving"):
         list(made.read(split))
     here = [key.encode() for key in keys if slot_of(key.encode()) == slot]
     migrate(origin, to, here)
