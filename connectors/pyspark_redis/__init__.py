@@ -1,4 +1,4 @@
-"""``format("redis")``. Spark imports this module to find `DefaultSource`; it imports no driver."""
+"""``format("redis")``. Spark imports this module for `DefaultSource`; it imports no driver."""
 
 from sparkonce.spark.source import SinkSource
 
@@ -6,6 +6,6 @@ __all__ = ["DefaultSource"]
 
 
 class DefaultSource(SinkSource):
-    """Exactly-once writes of streams into Redis."""
+    """Exactly-once writes of streams to Redis."""
 
     connector = "pyspark_redis.connector:RedisConnector"

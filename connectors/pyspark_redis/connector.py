@@ -1,4 +1,4 @@
-"""The Redis connector: where plan, store and encoder come from."""
+"""The Redis connector: creates plan, store, encoder and sources."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class RedisConnector:
         return RedisStore(RedisSession(lambda: there, *own), options)
 
     def infer(self, options: Options) -> pa.Schema:
-        """See `Readable.infer`. By a sample of the keys."""
+        """See `Readable.infer`. From a sample of the keys."""
         return inferred(_servers(options), options)
 
     def source(self, options: Options, scan: Scan) -> RedisSource:
@@ -58,7 +58,7 @@ class RedisConnector:
         return RedisSource(_servers(options), options, scan)
 
     def infer_feed(self, options: Options) -> pa.Schema:
-        """See `Followable.infer_feed`. By a sample of each stream."""
+        """See `Followable.infer_feed`. From a sample of each stream."""
         return inferred_of_streams(_servers(options), options)
 
     def feed(self, options: Options, scan: Scan) -> RedisFeed:
@@ -67,7 +67,7 @@ class RedisConnector:
 
 
 def _servers(options: Options) -> servers.Servers:
-    """Where the keys lie that are read."""
+    """The servers that hold the keys of a read."""
     if is_cluster(options["url"]):
         return servers.ClusterServers(client.cluster(options))
     return servers.OneServer(client.connect(options))

@@ -1,4 +1,4 @@
-"""What a Redis server could lose although no query is refused.
+"""Risks of a Redis server that can lose data although it passes the checks of a query.
 
 The manual: https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/.
 """
@@ -16,27 +16,27 @@ from sparkonce.health import LOST, Finding, clock, fit, risk, share
 
 
 def examine(client: redis.Redis, own: str, *, cluster: bool = False) -> Iterator[Finding]:
-    """Look at version, rights, persistence, replication, memory, clock; `own` is a key to try."""
+    """Check version, rights, persistence, replication, memory and clock; `own` is a test key."""
     require_fit(client, expiring=False, cluster=cluster)
     info: Mapping[str, Any] = client.info()
     name = "Valkey" if "valkey_version" in info else "Redis"
     version = info.get("valkey_version") or info["redis_version"]
     yield fit(f"{name} {version}, a {info.get('role', 'server')}")
     client.eval(PROBE, 1, own)
-    yield fit("The user may write the connector's own keys")
+    yield fit("The user may write the connector's keys")
     yield _persistence(setting(client, info, "appendonly"), setting(client, info, "appendfsync"))
     if replicas := int(info.get("connected_slaves", 0)):
         yield _replication(replicas, setting(client, info, "min-replicas-to-write"))
     policy = setting(client, info, "maxmemory-policy") or ""
-    if policy.startswith("allkeys"):  # and no maxmemory, or it were refused
+    if policy.startswith("allkeys"):  # without maxmemory, or `require_fit` had rejected it
         yield risk(
             f"The server's maxmemory-policy is {policy}; it evicts nothing, as maxmemory is 0",
-            "once maxmemory is set it may evict the ledger and staged rows; a query refuses that at"
-            " its next epoch, and what went before is lost",
+            "with maxmemory set, the server may evict the ledger and staged rows; a query stops at"
+            " its next epoch, but evicted data is lost",
             SOME,
         )
     if most := int(info.get("maxmemory", 0)):
-        todo = "raise maxmemory, or let rows expire (ttl); sparkonce gc drops what is left over"
+        todo = "raise maxmemory, or let rows expire (ttl); sparkonce gc drops leftover staged rows"
         yield share("Memory", int(info["used_memory"]), most, todo)
     seconds, micros = client.time()
     yield clock(seconds + micros / 1e6)
@@ -45,7 +45,7 @@ def examine(client: redis.Redis, own: str, *, cluster: bool = False) -> Iterator
 def _persistence(append: str | None, sync: str | None) -> Finding:
     if append is None:
         return risk(
-            "The server does not tell whether it keeps an append-only file",
+            "The server does not report whether it keeps an append-only file",
             LOST,
             "grant the user +config|get, or ask the provider of the server",
         )
@@ -53,13 +53,13 @@ def _persistence(append: str | None, sync: str | None) -> Finding:
         return risk(
             "The server keeps no append-only file (appendonly no)",
             LOST,
-            "CONFIG SET appendonly yes, also in its configuration",
+            "CONFIG SET appendonly yes, and the same in its configuration file",
         )
     if sync != "always":
         return risk(
             f"The append-only file reaches the disk some time after a commit (appendfsync {sync})",
             f"about a second: {LOST}",
-            "CONFIG SET appendfsync always, if that matters",
+            "CONFIG SET appendfsync always, if that loss matters",
         )
     return fit("Each commit is on disk before it is acknowledged (appendfsync always)")
 
@@ -67,15 +67,15 @@ def _persistence(append: str | None, sync: str | None) -> Finding:
 def _replication(replicas: int, least: str | None) -> Finding:
     if least is None:
         return risk(
-            f"{replicas} replicas, and the server does not tell how many a write waits for",
+            f"{replicas} replicas, and the server does not report how many a write needs",
             LOST,
             "grant the user +config|get, or ask the provider of the server",
         )
     if least != "0":
-        return fit(f"{replicas} replicas, of which {least} must be there for a write")
+        return fit(f"{replicas} replicas, of which {least} must be connected for a write")
     return risk(
-        f"{replicas} replicas, and none has to be there for a write (min-replicas-to-write 0)",
-        "replication is asynchronous: a failover takes back what the replica has not got, and the"
+        f"{replicas} replicas, and a write needs none of them (min-replicas-to-write 0)",
+        "replication is asynchronous: a failover loses the writes that the replica lacks, and the"
         " next commit then stops with SinkBehindCheckpoint",
-        "CONFIG SET min-replicas-to-write 1 bounds that; only the primary's disk rules it out",
+        "CONFIG SET min-replicas-to-write 1 limits the loss; only the primary's disk prevents it",
     )

@@ -1,4 +1,4 @@
-"""The options of the Redis connector, and how their texts are read."""
+"""The options of the Redis connector and their parsers."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from sparkonce.reading import FOLLOWS, READS, STARTS
 
 
 def streams(text: str) -> list[str]:
-    """Read option ``streams``; ValueError if a name is empty or there twice."""
+    """Read option ``streams``; ValueError if a name is empty or occurs twice."""
     names = [name.strip() for name in text.split(",")]
     if not all(names) or len({*names}) < len(names):
-        raise ValueError("names of streams with commas between, such as orders,refunds")
+        raise ValueError("names of streams, separated by commas, for example orders,refunds")
     return names
 
 
@@ -25,21 +25,23 @@ def entries(text: str) -> frozenset[tuple[bytes, bytes]]:
     """Read option ``skipEntries``; or raise ValueError."""
     found = [re.fullmatch(r"(.+):(\d+-\d+)", one.strip()) for one in text.split(",")]
     if not all(found):
-        raise ValueError("entries with commas between, as errors name them: orders:1526919030474-0")
+        raise ValueError(
+            "entries, separated by commas, as errors name them: orders:1526919030474-0"
+        )
     return frozenset((one[1].encode(), one[2].encode()) for one in found if one)
 
 
 URL = Option(
     "url",
-    "`redis://host:6379/0`, or `rediss://` for TLS; behind Sentinel"
-    " `redis+sentinel://host1:26379,host2:26379/mymaster/0`, of a cluster"
+    "`redis://host:6379/0`, or `rediss://` for TLS; with Sentinel"
+    " `redis+sentinel://host1:26379,host2:26379/mymaster/0`, for a cluster"
     " `redis+cluster://host1:6379,host2:6379`.",
     address,
     required=True,
 )
 PREFIX = Option(
     "keyPrefix",
-    "Hash tag of the connector's own keys (ledger and staged rows).",
+    "Hash tag of the connector's keys (ledger and staged rows).",
     pattern(keys.PREFIX, "1 to 64 of the characters A-Z a-z 0-9 . _ -"),
     "sparkonce",
 )
@@ -53,61 +55,62 @@ OPTIONS = (
     URL,
     Option(
         "model",
-        "What a row becomes: `hash`, of all its columns; `string`; `counter`; an element of a"
-        " `list`, a `set` or a `zset`; an entry of a `stream`. A value is the one column beside the"
-        " key's, or JSON of the row.",
+        "What a row becomes: a `hash` of all its columns; a `string`; a `counter`; an element of a"
+        " `list`, a `set` or a `zset`; an entry of a `stream`. The value is the only column besides"
+        " the key, or JSON of the row.",
         choice(*MODELS),
         next(iter(MODELS)),
     ),
     Option(
         "key",
-        "The key of a row: a template such as `user:{id}`, or columns such as `order_id,line_no`.",
+        "The key of a row: a template like `user:{id}`, or columns like `order_id,line_no`.",
         required=True,
     ),
     Option(
         "writeMode",
         "`upsert` writes a row under its key; `increment` adds numbers; `append` adds an element;"
-        " `delete` deletes what a row names. Default: what the model can do, `upsert` first.",
+        " `delete` deletes the key or the element of a row. Default: `upsert` if the model allows"
+        " it, else the model's first mode.",
         choice("append", "upsert", "increment", "delete"),
     ),
     Option(
         "nulls",
-        "Upsert of a hash or a string: `write` deletes what a null stands for, `keep` leaves what"
-        " is stored.",
+        "Upsert of a hash or a string: for a null, `write` deletes the stored field or key, `keep`"
+        " keeps it.",
         choice("write", "keep"),
         "write",
     ),
     Option(
         "opColumn",
-        "A column that says what each row does, and is not stored: I, U, D; insert, update, delete;"
-        " Debezium's c, u, d, r; `_change_type` of Spark and Delta.",
+        "A column with the operation of each row, which is not stored: I, U, D; insert, update,"
+        " delete; c, u, d, r of Debezium; `_change_type` of Spark and Delta.",
     ),
     Option(
         "sequenceColumn",
-        "Of a hash: a row is passed over if this column of it, a whole number, a date or a"
-        " timestamp, is lower than the stored one.",
+        "For a hash: skips a row if this column, a whole number, a date or a timestamp, is lower"
+        " than the stored value.",
     ),
-    Option("scoreColumn", "Of a `zset`: the number by which a member is sorted, or that is added."),
+    Option("scoreColumn", "For a `zset`: the score that sorts a member, or the number to add."),
     Option(
         "maxLength",
-        "Of a `list` or a `stream`: only so many of the last elements stay (of a stream, a few"
-        " more).",
+        "For a `list` or a `stream`: the number of last elements that stay (a few more in a"
+        " stream).",
         integer(1, 2**53),
     ),
     Option(
         "ttl",
-        "Each written key expires so long after its last write, for example `7d`.",
+        "The time after its last write when a key expires, for example `7d`.",
         seconds(0.001, 100 * 365 * 86400),
     ),
     Option(
         "ttlColumn",
-        "A column that says when the key of a row expires, and is not stored: after whole seconds"
-        " or an interval, or at a timestamp; where it is null, as `ttl` says, or never.",
+        "A column with the expiry of a row's key, which is not stored: whole seconds, an interval,"
+        " or a timestamp. For a null, `ttl` applies; without `ttl` the key never expires.",
     ),
     Option(
         "onBadRow",
-        "A row that can't be stored: `fail` stops the query, and the error names the row;"
-        " `deadLetter` writes it to a stream, and the others go on.",
+        "For a row that can't be stored: `fail` stops the query, and the error names the row;"
+        " `deadLetter` writes the row to a stream, and stores the others.",
         choice("fail", "deadLetter"),
         "fail",
     ),
@@ -118,22 +121,22 @@ OPTIONS = (
     ),
     Option(
         "maxBadRows",
-        "How many rows of an epoch `onBadRow=deadLetter` puts aside: a number, or a share and"
-        " always 10 rows. With more the query stops, as the target may be at fault. Epochs of which"
-        " no row is stored count together.",
+        "The most dead letters of an epoch: a number, or a share that always allows 10 rows. With"
+        " more the query stops, because the target may be at fault. Epochs without a stored row"
+        " count together.",
         max_bad_rows,
         max_bad_rows("10%"),
     ),
     Option(
         "waitReplicas",
-        "An epoch counts as done once so many replicas have it (WAIT).",
+        "The number of replicas that must have an epoch before it counts as done (WAIT).",
         integer(0, 100),
         0,
     ),
     Option(
         "waitAof",
-        "An epoch counts as done once it is on the disk of the server, and of so many replicas"
-        " (WAITAOF, Redis 7.2 or newer): `0` for the server's alone.",
+        "The number of replicas that, besides the server, must have an epoch on disk before it"
+        " counts as done (WAITAOF, Redis 7.2 or newer); `0` for the server alone.",
         integer(0, 100),
     ),
     PREFIX,
@@ -145,10 +148,10 @@ READING = (
     URL,
     Option(
         "key",
-        "Which keys are read, as option `key` of the query that wrote them: a template such as"
-        " `user:{id}`, or columns such as `order_id,line_no`. Its columns come back.",
+        "The keys to read, as in option `key` of the query that wrote them: a template like"
+        " `user:{id}`, or columns like `order_id,line_no`. The read returns these columns.",
     ),
-    Option("keyPattern", "Or a pattern as SCAN has it, `user:*`; column `_key` is the key."),
+    Option("keyPattern", "Or a pattern of SCAN, `user:*`; column `_key` is the key."),
     Option(
         "model",
         "What a key holds: `hash`, `string`, `counter`, `list`, `set`, `zset` or `stream`. A row is"
@@ -156,42 +159,42 @@ READING = (
         choice(*MODELS),
         next(iter(MODELS)),
     ),
-    Option("scoreColumn", "Of a `zset`: the column of the score.", str, "score"),
+    Option("scoreColumn", "For a `zset`: the column of the score.", str, "score"),
     Option(
         "numPartitions",
-        "Most splits. Default: 2 of a server, one of each primary of a cluster; more where there"
-        " are millions of keys.",
+        "The most splits. Default: 2 for a server, one for each primary of a cluster; more with"
+        " millions of keys.",
         integer(1, 10_000),
     ),
     PREFIX,
     *TLS,
     *READS,
 )
-"""Of `spark.read`."""
+"""The options of `spark.read`."""
 
 FOLLOWING = (
     URL,
     Option(
         "streams",
-        "The streams that are followed, with commas between: `orders,refunds`. Column `_key` is the"
-        " stream, `_id` the id of an entry.",
+        "The streams to follow, separated by commas: `orders,refunds`. Column `_key` is the stream,"
+        " `_id` the id of an entry.",
         streams,
         required=True,
     ),
     Option(
         STARTS,
-        "Where a new query begins: `earliest`, with all entries that are there, or `latest`.",
+        "Where a new query begins: `earliest`, with all existing entries, or `latest`.",
         choice("earliest", "latest"),
         required=True,
     ),
-    Option("numPartitions", "Most splits of a stream.", integer(1, 10_000), 2),
+    Option("numPartitions", "The most splits of a stream.", integer(1, 10_000), 2),
     Option(
         "skipEntries",
-        "Entries that are passed over, as those that can't be read: the error names them,"
-        " `orders:1526919030474-55`. With commas between.",
+        "Entries to skip because they can't be read: the error names them,"
+        " `orders:1526919030474-55`. Separated by commas.",
         entries,
     ),
     *TLS,
     *FOLLOWS,
 )
-"""Of `spark.readStream`."""
+"""The options of `spark.readStream`."""

@@ -1,4 +1,4 @@
-"""The protocol's steps on one Redis server, where a script writes ledger, log and rows at once."""
+"""The steps of the protocol on one Redis server; one script writes ledger, log and rows."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from sparkonce.protocol import (
 class RedisSteps(Journal):
     """What a single server and a cluster share; see `sparkonce.store.Store`.
 
-    Options are those of today; epochs that are decided keep to those of then.
+    `options` are the current options; a decided epoch keeps the options of its decision.
     """
 
     is_cluster = False
-    looking = "asking the server for its settings"
+    looking = "reading the server's settings"
 
     def __init__(self, session: RedisSession, options: Options) -> None:
         super().__init__(session)
@@ -44,14 +44,14 @@ class RedisSteps(Journal):
 
     @abstractmethod
     def delivery(self, manifest: Manifest) -> RedisDelivery:
-        """What takes a decision into the target."""
+        """The delivery that applies a decision to the target."""
 
     def servers(self) -> list[redis.Redis]:
-        """Clients of those that must be fit."""
+        """Clients of the servers that `check` examines."""
         return [self.session.client]
 
     def check(self, plan: P) -> P:
-        """Refuse a server that could lose the ledger, or rows that expire."""
+        """Reject a server that could lose the ledger, or rows that expire."""
         expiring = plan is not None and plan.detail.expires
         with self.session.asking(self.looking):
             for client in self.servers():
@@ -82,7 +82,7 @@ class RedisStore(RedisSteps):
     """See `sparkonce.store.Store`."""
 
     small_cost = 48_000
-    """Up to this (`PlanDetail.cost`) one script publishes: < 20 ms of a blocked server."""
+    """The most cost (`PlanDetail.cost`) that one script publishes: blocks the server < 20 ms."""
 
     def delivery(self, manifest: Manifest) -> Delivery:
         """See `RedisSteps.delivery`."""
@@ -94,7 +94,7 @@ class RedisStore(RedisSteps):
             yield from health.examine(self.session.client, self.session.key("probe"))
 
     def prepare(self, manifest: Manifest) -> Manifest:
-        """See `Store.prepare`. Nothing is needed."""
+        """See `Store.prepare`. A single server needs no preparation."""
         return manifest
 
     def publish(self, proposal: Proposal, finish: Finish) -> Record | None:

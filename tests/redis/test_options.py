@@ -83,9 +83,9 @@ BAD = [
     ({}, "Option key is missing"),
     ({"key": "user:{idd}"}, "did you mean 'id'"),
     ({"key": "user"}, "names column 'user', which the query does not have"),
-    ({"key": "user:{}"}, "braces hold just a column name"),
-    ({"key": "user:{id!r}"}, "braces hold just a column name"),
-    ({"key": "user:{id"}, "is no template"),
+    ({"key": "user:{}"}, "braces may contain only a column name"),
+    ({"key": "user:{id!r}"}, "braces may contain only a column name"),
+    ({"key": "user:{id"}, "is not a template"),
     ({"key": "{{id}}"}, "names no column"),
     ({"key": "u:{x}"}, "of type double"),
     ({"key": "u:{tags}"}, "of type list"),
@@ -199,7 +199,7 @@ THEIRS = [
 
 @pytest.mark.parametrize("key", OWN)
 def test_a_row_has_none_of_them(key: str) -> None:
-    with pytest.raises(BadRow, match=r"one of sparkonce's own.*such as row:"):
+    with pytest.raises(BadRow, match=r"one of sparkonce's own.*for example row:"):
         encoded(key)
     encoded(f"row:{key}")
 

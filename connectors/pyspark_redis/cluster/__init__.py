@@ -1,1 +1,1 @@
-"""Redis Cluster: ledger, log and rows of an epoch in the slots that the rows lie in."""
+"""Redis Cluster: ledger and log in one slot, rows of an epoch in the slots of their keys."""

@@ -1,8 +1,8 @@
-"""A decision on its way into the slots of a cluster; docs/decisions.md says why this way.
+"""Delivers a decision to the slots of a cluster; docs/decisions.md explains the design.
 
-The ledger's slot keeps which rows of a chunk Redis refused and are dead letters. A failover can
-take a lane back to such a chunk. Its letters are not written again then, and these rows are passed
-over, even if they could be stored now.
+The ledger's slot records the rows of a chunk that Redis refused and that are dead letters. A
+failover can revert a lane to before such a chunk. The connector then writes no second letter and
+skips these rows, even if Redis would accept them now.
 """
 
 from __future__ import annotations
@@ -36,53 +36,53 @@ from sparkonce.exactly_once.bad_rows import MaxBadRows
 from sparkonce.protocol import Manifest
 
 SHORT = 256 * 1024
-"""Bytes that one script writes, if a segment has no more: about 10 ms of a node's work."""
+"""Bytes that one script writes, or one larger segment: about 10 ms of a node's work."""
 
 LetterRows = frozenset[tuple[int, int]]
-"""Of each row: which segment, from 0, and which row of it, from 1."""
+"""Rows, each by the index of its segment, from 0, and its row in that segment, from 1."""
 
 Letters = Mapping[int, bytes]  # the same for each segment, as `apply.lua` reads them
 
 
 class NodeSegment(NamedTuple):
-    """What a node is to write of a segment."""
+    """The part of a segment that a node writes."""
 
-    number: int  # which segment of its chunk
-    segment: Segment  # with all its lanes
-    lanes: array[int]  # which of these lie on the node
+    number: int  # the index of the segment in its chunk
+    segment: Segment  # the segment with all its lanes
+    lanes: array[int]  # indexes of the lanes that the node serves
 
 
 class LaneRow(NamedTuple):
     """A row of a lane that Redis refused."""
 
-    at: tuple[int, int]  # which segment, and which row of it
-    reason: bytes  # as Redis gave it
-    key: bytes  # of the row
-    texts: Sequence[bytes | None]  # of its columns
+    at: tuple[int, int]  # the index of the segment, and the row in that segment
+    reason: bytes  # the error of Redis
+    key: bytes  # the key of the row
+    texts: Sequence[bytes | None]  # the texts of its columns
 
 
 class NodeAnswer(NamedTuple):
-    """What a node answers; see `cluster/lua/apply.lua`."""
+    """The reply of a node; see `cluster/lua/apply.lua`."""
 
-    status: bytes  # how it ended
-    stored: int = 0  # rows that are stored
+    status: bytes  # how the script ended
+    stored: int = 0  # the number of stored rows
     refused: Sequence[LaneRow] = ()  # rows that Redis refused
-    stopped: Sequence[bytes] = ()  # key and reason, where it stopped at a row
+    stopped: Sequence[bytes] = ()  # key and reason of the row at which the script stopped
 
 
 class LaneWriter:
-    """Writes chunks of one decision; `plan` is its detail as scripts read it."""
+    """Writes chunks of one decision; `plan` is the JSON of its detail."""
 
     def __init__(self, lanes: Lanes, fence: int, detail: PlanDetail, plan: str) -> None:
         self.lanes, self.fence, self.plan = lanes, fence, plan
         self.script = scripts.apply_to_lanes(detail.model)
-        self.seen = Counter[int]()  # how many chunks of this decision each lane must have seen
-        self.before = LaneProgress.nothing()  # what each must have seen before
+        self.seen = Counter[int]()  # by lane, the chunks of this decision that it must have seen
+        self.before = LaneProgress.nothing()  # the progress that each lane must have from before
 
     def write(self, segments: Sequence[Segment], rows: LetterRows, most: int) -> list[NodeAnswer]:
-        """Write a chunk, of which `rows` are letters already and so many (`most`) may become some.
+        """Write a chunk and return the replies of the nodes.
 
-        Gives what the nodes answer for their lanes.
+        `rows` are letters already; at most `most` other rows may become letters.
         """
         by_node: dict[Address, list[NodeSegment]] = defaultdict(list)
         for number, segment in enumerate(segments):
@@ -91,7 +91,7 @@ class LaneWriter:
         letters = _by_segment(rows)
 
         def write_to(own: tuple[Address, list[NodeSegment]]) -> list[NodeAnswer]:
-            """By scripts that are short, up to one that stops."""
+            """Run short scripts until one stops."""
             client, answers = self.lanes.session.nodes.connect(own[0]), []
             for some in _short(own[1]):
                 answers.append(self._run(client, some, letters, most))
@@ -127,7 +127,7 @@ def _answer(found: Sequence[Any], segments: Sequence[NodeSegment]) -> NodeAnswer
 
 
 def _short(segments: Sequence[NodeSegment]) -> Iterator[list[NodeSegment]]:
-    """These, some at a time."""
+    """The segments in groups of at most `SHORT` bytes, or of one segment."""
     some: list[NodeSegment] = []
     size = 0
     for one in segments:
@@ -140,13 +140,13 @@ def _short(segments: Sequence[NodeSegment]) -> Iterator[list[NodeSegment]]:
 
 
 def letter_rows(text: bytes) -> LetterRows:
-    """What `letter_bytes` was given."""
+    """The argument of `letter_bytes`."""
     numbers = array("I", text)
     return frozenset(zip(numbers[::2], numbers[1::2], strict=True))
 
 
 def letter_bytes(rows: Iterable[tuple[int, int]]) -> bytes:
-    """Rows as they are kept."""
+    """The stored form of rows that are letters."""
     return array("I", chain.from_iterable(sorted(rows))).tobytes()
 
 
@@ -161,27 +161,26 @@ Letter = Sequence[str | bytes]
 
 
 class ClusterDelivery(RedisDelivery):
-    """Each chunk goes from the ledger's slot, by its driver, to the nodes of its lanes at once.
+    """The driver reads each chunk from the ledger's slot and sends it to all nodes in parallel.
 
-    What is noted of a bad row stays noted: it lies beside the rows, in many slots. So nothing is
-    taken back.
+    Notes about bad rows are stored beside the rows, in many slots. So the delivery never reverts
+    progress.
     """
 
     ends_in_last_chunk = True
 
     session: ClusterSession
-    accepts_loss: bool  # whatever lanes have lost before, as option ``onLostCommit`` says
+    accepts_loss: bool  # whether option ``onLostCommit`` accepts earlier losses of lanes
 
     def __init__(self, session: ClusterSession, manifest: Manifest, most: MaxBadRows) -> None:
         super().__init__(session, manifest, most)
         self.lanes = Lanes(session, manifest.sink)
         if self.chunks and "fence" not in manifest.notes:
             raise StoreRefused(
-                f"Epoch {manifest.epoch} was decided on a single server, and can't be applied in a"
-                " cluster",
-                why="there the progress of an epoch lies beside the rows of each slot",
-                todo="run `sparkonce recover` on the server that it came from, before its keys are"
-                " moved",
+                f"Epoch {manifest.epoch} was decided on a single server, and a cluster can't apply"
+                " it",
+                why="a cluster keeps the progress of an epoch beside the rows of each slot",
+                todo="run `sparkonce recover` on the former server, before you move its keys",
             )
         with reading(manifest.sink, FORGET):
             self.fence = int(manifest.notes.get("fence", 0))
@@ -191,7 +190,7 @@ class ClusterDelivery(RedisDelivery):
         self.applied = self.stored = self.aside = self.settled_aside = 0
 
     def resume(self) -> int:
-        """See `EpochDelivery.resume`. Lanes pass over the chunks that they have."""
+        """See `EpochDelivery.resume`. Lanes skip the chunks that they have."""
         manifest = self.manifest
         with self.session.asking(f"applying epoch {manifest.epoch}"):
             self.known = self.lanes.known()
@@ -201,19 +200,19 @@ class ClusterDelivery(RedisDelivery):
         if self.fence <= self.known.dropped and not self.accepts_loss:
             raise ledger_behind(manifest.sink, manifest.epoch)
         self.had = self.applied
-        # Short of its end all is sent again: a node may have lost what the ledger's slot knows of.
+        # Before the end, send every chunk again: a node may have lost one that the ledger counts.
         return self.applied if self.applied == len(self.chunks) else 0
 
     def learn(self) -> None:
-        """Note what lanes have seen of the decision, before the rest of it is given up."""
-        with self.session.asking(f"giving epoch {self.manifest.epoch} up"):
+        """Record the progress of the lanes, before the rest of the decision is dropped."""
+        with self.session.asking(f"dropping the rest of epoch {self.manifest.epoch}"):
             self.known = self.lanes.known()
         if self.chunks and self._look():
             self._learn(range(SLOTS))
             self._settle(self.applied, known=self.known.text)
 
     def _look(self) -> bool:
-        """Read how far the decision has come; whether the ledger holds it still."""
+        """Read the progress of the decision; return whether the ledger still holds it."""
         manifest = self.manifest
         record = self.session.record(manifest.sink)
         with self.session.asking("reading the ledger"):
@@ -257,14 +256,14 @@ class ClusterDelivery(RedisDelivery):
         self._done(ordinal, rows, own if is_new else (), letters)
 
     def _over(self) -> DecisionOver:
-        """What ends the loop, once the counter knows what another driver has put aside."""
+        """The exception that ends the loop, after the counter has the other driver's progress."""
         self._look()
         return DecisionOver()
 
     def _done(
         self, ordinal: int, rows: Sequence[LaneRow], own: Sequence[Letter], before: LetterRows
     ) -> None:
-        """Write the letters of a chunk; those of rows that it had `before` are there."""
+        """Write the letters of a chunk; those of rows in `before` are written already."""
         letters = [*(self._letter(row.reason, row.key, *row.texts) for row in rows), *own]
         about = ordinal, before, before.union(row.at for row in rows)
         if ordinal + 1 == len(self.chunks):
@@ -274,7 +273,7 @@ class ClusterDelivery(RedisDelivery):
             self._settle(max(ordinal + 1, self.applied), about, letters)
 
     def _read(self, ordinal: int) -> tuple[bytes, bytes] | None:
-        """A chunk, and its rows that are letters; None if nothing is left to do."""
+        """A chunk, and its rows that are letters; None if no work is left."""
         manifest, (part, seq) = self.manifest, self.chunks[ordinal]
         keys = [*self.session.of_attempt(manifest.sink, part.attempt), self.lanes.letters]
         given = [manifest.token, seq, len(self.chunks), ordinal]
@@ -284,13 +283,13 @@ class ClusterDelivery(RedisDelivery):
             return None
         chunk, letters = found
         if chunk is None or len(chunk) != part.sizes[seq]:
-            self._learn(range(SLOTS))  # the loss may be accepted
+            self._learn(range(SLOTS))  # an operator may accept the loss
             self._settle(self.applied, known=self.known.text)
             raise self.lost(part, seq)
         return chunk, letters
 
     def _require_in_step(self, statuses: set[bytes]) -> None:
-        """See that no node has lost what it had before."""
+        """Raise if a node has lost earlier chunks."""
         if b"early" in statuses:
             raise self.taken_back()
         if b"behind" in statuses:
@@ -310,15 +309,15 @@ class ClusterDelivery(RedisDelivery):
             self.counter.require_few()
 
     def _stop(self, status: bytes, key: bytes, reason: bytes) -> NoReturn:
-        """Raise what stopped a node."""
+        """Raise the error that stopped a node."""
         if status == b"many" and self.letters:
             self._count([reason])
             self.counter.require_few()
         text = reason.decode(errors="replace")
-        if refusal(text).kind is FailureKind.ROW:  # its text may hold any word
+        if refusal(text).kind is FailureKind.ROW:  # first, because values may contain other codes
             raise self.refused(key, reason)
         error = translate(redis.ResponseError(text), f"applying epoch {self.manifest.epoch}")
-        if isinstance(error, StoreUnreachable):  # a slot is on its way to another node
+        if isinstance(error, StoreUnreachable):  # a slot moves to another node
             self.session.nodes.forget()
             raise error
         raise self.refused(key, reason)
@@ -332,10 +331,14 @@ class ClusterDelivery(RedisDelivery):
         letters: Sequence[Letter] = (),
         known: bytes = b"",
     ) -> None:
-        """Note there that so many chunks are applied, and write letters, in one step.
+        """Record `applied` chunks in the ledger's slot, and write letters, in one step.
 
-        `about` is the ordinal of the chunk with letters, its rows that were letters before, and
-        those that are now; `known` at the end is what all lanes have seen.
+        Args:
+            applied: the number of applied chunks.
+            about: the ordinal of the chunk with letters, its rows that were letters before, and
+                those that are letters now.
+            letters: the letters to write.
+            known: at the end of an epoch, the progress of all lanes.
         """
         manifest, (ordinal, before, now) = self.manifest, about
         keys = [
@@ -350,26 +353,26 @@ class ClusterDelivery(RedisDelivery):
         of = [manifest.sink, manifest.epoch, self.chunks[ordinal][0].partition, manifest.target]
         texts = [text for letter in letters for text in letter]
         given = [*progress, *counts, *rows, *of, *texts]
-        with self.session.asking(f"noting progress of epoch {manifest.epoch}"):
+        with self.session.asking(f"recording progress of epoch {manifest.epoch}"):
             done = self.session.run(scripts.settle(), keys, given)
-        if done < 0 or (letters and not done):  # another driver's letters may be of other rows
+        if done < 0 or (letters and not done):  # another driver may have letters of other rows
             raise self.taken_back()
         self.applied, self.settled_aside = applied, self.aside
 
     def _end_all(
         self, about: tuple[int, LetterRows, LetterRows], letters: Sequence[Letter]
     ) -> None:
-        """See that each lane still has all of the epoch, then say so to the ledger's slot."""
+        """Check that each lane still has the whole epoch, then record it in the ledger's slot."""
         slots = range(SLOTS) if self.accepts_loss else sorted(self.writer.seen)
-        with self.session.asking(f"looking at what is applied of epoch {self.manifest.epoch}"):
+        with self.session.asking(f"reading progress of epoch {self.manifest.epoch}"):
             self.lanes.make_safe(slots)
         self._learn(slots)
         self._settle(len(self.chunks), about, letters, self.known.text)
 
     def _learn(self, slots: Sequence[int]) -> None:
-        """Look at what lanes have seen, and that none has lost what it had."""
+        """Read the progress of lanes, and check that none has lost chunks."""
         seen = self.writer.seen
-        with self.session.asking(f"looking at what is applied of epoch {self.manifest.epoch}"):
+        with self.session.asking(f"reading progress of epoch {self.manifest.epoch}"):
             for state in self.lanes.states(slots):
                 for slot, fence, n in zip(*state, strict=True):
                     if slot in seen and (fence, n) < (self.fence, seen[slot]):
@@ -378,11 +381,11 @@ class ClusterDelivery(RedisDelivery):
 
 
 def stored_too(sink: str, epoch: int) -> SinkBehindCheckpoint:
-    """A row is stored by a driver that did not know of its letter."""
+    """The error if a driver stored a row because it did not know of the row's letter."""
     return SinkBehindCheckpoint(
         f"Rows of epoch {epoch} of sink {sink!r} are dead letters, and are stored, too",
-        why="a node went back to an earlier state (a failover) while another driver wrote",
+        why="a node reverted to an earlier state (a failover) while another driver wrote",
         todo="delete those letters (`sparkonce letters`), then set option"
-        f" onLostCommit=continue@{epoch}; or give up the rows of the epoch that are not applied, by"
+        f" onLostCommit=continue@{epoch}; or drop the rows of the epoch that are not applied, by"
         f" `sparkonce recover URL --sink {sink} --drop`. {LESS}",
     )

@@ -1,7 +1,7 @@
-"""The lanes of a sink in a cluster: what they have seen, and what the ledger's slot knows of that.
+"""The lanes of a sink in a cluster: their progress, and the ledger slot's record of it.
 
-A lane is one slot's share of a target. It has seen so many chunks of the last decision, whose fence
-it holds; fences of later decisions are higher.
+A lane is one slot's share of a target. Its progress is the fence of the last decision that it has
+seen, and a number of chunks of that decision. Later decisions have higher fences.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from sparkonce.codec import reading
 from sparkonce.errors import SinkBehindCheckpoint
 
 SHORT = 2048  # lanes that one script reads: about 6 ms of a node's work
-STEP = 100_000  # up to which fences grow, by chance
+STEP = 100_000  # the largest random step of a fence
 
 LATE = 3_600_000
-"""Milliseconds by which a script may come late that was sent before its sink was forgotten."""
+"""The longest delay, in milliseconds, of a script that a driver sent to a forgotten sink."""
 
 ANEW = (
     "write all rows again under a new name: with a new checkpoint, or another txnAppId; and another"
@@ -43,37 +43,37 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class LaneProgress:
-    """What lanes have seen, or must have seen, as the ledger's slot keeps it."""
+    """The progress that lanes have, or must have, in the form that the ledger's slot stores."""
 
-    # For each slot that of the decision which its lane has seen last; 0 for none.
+    # By slot, the fence of the last decision that its lane has seen; 0 for none.
     fences: array[float]
-    counts: array[int]  # how many of its chunks
-    dropped: float = 0.0  # what lanes have seen up to this fence, was of a sink that was forgotten
+    counts: array[int]  # by slot, the chunks of that decision
+    dropped: float = 0.0  # progress up to this fence belongs to a forgotten sink
 
     @classmethod
     def nothing(cls) -> LaneProgress:
-        """No lane has seen any."""
+        """The progress if no lane has seen a chunk."""
         return cls(array("d", bytes(8 * SLOTS)), array("I", bytes(4 * SLOTS)))
 
     @classmethod
     def anything(cls) -> LaneProgress:
-        """What lanes have seen does not matter."""
+        """A requirement that any progress meets."""
         return replace(cls.nothing(), dropped=inf)
 
     def learn(self, seen: NodeProgress) -> None:
-        """Keep what lanes of a node have seen."""
+        """Record the progress of lanes of a node."""
         for slot, fence, n in zip(*seen, strict=True):
             self.fences[slot], self.counts[slot] = fence, int(n)
 
     def required(self, slots: Sequence[int]) -> tuple[bytes, bytes]:
-        """What these lanes must have seen, as `cluster/lua/apply.lua` reads it."""
+        """The progress that these lanes must have, as `cluster/lua/apply.lua` reads it."""
         fences = array("d", map(self.fences.__getitem__, slots))
         if self.dropped:
             fences = array("d", [one if one > self.dropped else -self.dropped for one in fences])
         return fences.tobytes(), array("I", map(self.counts.__getitem__, slots)).tobytes()
 
     def differing(self, nodes: Iterable[NodeProgress]) -> Iterator[int]:
-        """Of each lane that has seen something else, whether it lacks some (-1) or has more (1)."""
+        """For each lane with other progress: -1 if it lacks chunks, 1 if it has more."""
         for node in nodes:
             for slot, fence, n in zip(*node, strict=True):
                 seen, must = (fence, n), (self.fences[slot], self.counts[slot])
@@ -82,17 +82,17 @@ class LaneProgress:
 
     @property
     def text(self) -> bytes:
-        """As it is stored."""
+        """The stored form."""
         return self.fences.tobytes() + self.counts.tobytes()
 
     @property
     def slots(self) -> list[int]:
-        """Those whose lanes have seen any."""
+        """The slots whose lanes have seen a chunk."""
         return list(compress(range(SLOTS), self.fences))
 
 
 class NodeProgress(NamedTuple):
-    """What lanes of one node have seen: their slots, and of each the fence and count as above."""
+    """The progress of lanes on one node: their slots, and the fence and count of each."""
 
     slots: Sequence[int]
     fences: array[float]
@@ -101,23 +101,23 @@ class NodeProgress(NamedTuple):
 
 @dataclass(frozen=True)
 class Lanes:
-    """Those of one sink."""
+    """The lanes of one sink."""
 
     session: ClusterSession
     sink: str
 
     @property
     def key(self) -> str:
-        """Where the ledger's slot keeps what it knows of them."""
+        """The key, in the ledger's slot, of the recorded progress."""
         return self.session.key("lanes", self.sink)
 
     @property
     def letters(self) -> str:
-        """Where it keeps which rows of a decision are letters, see `cluster/delivery.py`."""
+        """The key, in the ledger's slot, of rows that are letters, see `cluster/delivery.py`."""
         return self.session.key("lettered", self.sink)
 
     def known(self) -> LaneProgress:
-        """What the ledger's slot knows of them."""
+        """The progress that the ledger's slot has recorded."""
         found: Any = self.session.client.hmget(self.key, "known", "dropped")
         text = found[0] or bytes(12 * SLOTS)
         with reading(self.key):
@@ -127,7 +127,7 @@ class Lanes:
             return LaneProgress(fences, counts, float(found[1] or 0))
 
     def draw(self, above: int) -> int:
-        """Draw the fence of a decision, above those that lanes have seen."""
+        """Draw the fence of a decision, above `above` and all fences drawn before."""
         step = 1 + secrets.randbelow(STEP)
         return int(self.session.run(scripts.fence(), [self.key], [above, step]))
 
@@ -137,16 +137,16 @@ class Lanes:
 
     @property
     def key_parts(self) -> list[str]:
-        """By what scripts make such keys of tags."""
+        """The parts from which scripts build the keys of lanes, with the tag of a slot."""
         return [f"{self.session.prefix}:", self.sink]
 
     def states(self, slots: Sequence[int]) -> list[NodeProgress]:
-        """What these lanes have seen, node by node."""
+        """The progress of these lanes, node by node."""
         found = self._run(scripts.lane_states(), slots)
         return [NodeProgress(own, *(array("d", text) for text in seen)) for own, seen in found]
 
     def _run(self, script: str, slots: Sequence[int], *given: Any) -> list[tuple[Any, Any]]:
-        """Run a script of `lane.lua` on the nodes of lanes; the answer for each some of these."""
+        """Run a script with `lane.lua` on the nodes of lanes; the reply for each group of lanes."""
 
         def run(client: redis.Redis, own: Sequence[int]) -> tuple[Sequence[int], Any]:
             args = [*self.key_parts, " ".join(map(tags().__getitem__, own)), *given]
@@ -155,7 +155,7 @@ class Lanes:
         return self._each_node(slots, run)
 
     def make_safe(self, slots: Sequence[int]) -> None:
-        """See that what was written to the nodes of these lanes is as safe as was asked."""
+        """Confirm that writes to the nodes of these lanes are as durable as required."""
         if self.session.durability.commands():
 
             def probe(client: redis.Redis, own: Sequence[int]) -> None:
@@ -164,12 +164,12 @@ class Lanes:
             self._each_node(slots, probe)
 
     def drop(self, record: str, stamp: str) -> None:
-        """Forget all, before the record of a sink is taken away that has this stamp.
+        """Forget all progress, before the sink's record with this stamp is removed.
 
-        A query of the same name may begin meanwhile: what it writes has a higher fence, and stays.
+        A query of the same name may begin meanwhile: its writes have a higher fence, and stay.
         """
         own, known, seen = [record, self.key], self.known(), LaneProgress.nothing()
-        if known.slots:  # there may be more than is known, of a decision that was lost
+        if known.slots:  # lanes may have more than is recorded, from a lost decision
             for state in self.states(range(SLOTS)):
                 seen.learn(state)
         fence = int(max(chain(known.fences, seen.fences)))
@@ -181,7 +181,7 @@ class Lanes:
     def _each_node(
         self, slots: Sequence[int], do: Callable[[redis.Redis, Sequence[int]], T]
     ) -> list[T]:
-        """Do something with the lanes of each node, at once, and with not too many in one step."""
+        """Call `do` for groups of at most `SHORT` lanes, on all nodes in parallel."""
 
         def on_node(node: tuple[Address, array[int]]) -> list[T]:
             client, own = self.session.nodes.connect(node[0]), [slots[lane] for lane in node[1]]
@@ -190,7 +190,7 @@ class Lanes:
         return [*chain.from_iterable(at_once(on_node, self.by_node(slots).items()))]
 
     def by_node(self, slots: Sequence[int]) -> dict[Address, array[int]]:
-        """For each node, which of these slots, which are in order, it serves."""
+        """For each node, the indexes in `slots`, which are sorted, of the slots that it serves."""
         found: dict[Address, array[int]] = defaultdict(lambda: array("H"))
         at = 0
         while at < len(slots):
@@ -202,7 +202,7 @@ class Lanes:
 
 
 def at_once(do: Callable[[S], T], each: Iterable[S]) -> list[T]:
-    """Do something with each, at the same time."""
+    """Call `do` for each item in parallel."""
     items = list(each)
     if len(items) < 2:
         return [do(one) for one in items]
@@ -211,22 +211,22 @@ def at_once(do: Callable[[S], T], each: Iterable[S]) -> list[T]:
 
 
 def lane_behind(sink: str, epoch: int) -> SinkBehindCheckpoint:
-    """A node lacks what it has acknowledged."""
+    """The error if a node lacks rows that it has acknowledged."""
     return SinkBehindCheckpoint(
         f"A node of the cluster lacks rows of sink {sink!r} that it had acknowledged",
-        why="replication is asynchronous: a replica that took over, or a node that was restarted,"
-        " had not got what came last",
-        todo=f"bring those rows back from a backup, or {ANEW}; or, to go on without them, set"
+        why="replication is asynchronous: a replica that took over, or a node that restarted,"
+        " lacked the last writes",
+        todo=f"restore those rows from a backup, or {ANEW}; or, to continue without them, set"
         f" option onLostCommit=continue@{epoch}. {LESS}",
     )
 
 
 def ledger_behind(sink: str, epoch: int) -> SinkBehindCheckpoint:
-    """The node of the ledger lacks a decision that others have seen."""
+    """The error if the node of the ledger lacks a decision that lanes have seen."""
     return SinkBehindCheckpoint(
         f"The cluster holds rows of an epoch of sink {sink!r} that its ledger does not know",
-        why="the node of the ledger lost what it had acknowledged (a failover): to write the epoch"
-        " again could double those rows",
-        todo=f"{ANEW}, into an emptied target if rows add up; or, to go on and write that epoch and"
-        f" those after it again, set option onLostCommit=continue@{epoch}. {LESS}",
+        why="the node of the ledger lost acknowledged writes (a failover): a second write of the"
+        " epoch could duplicate those rows",
+        todo=f"{ANEW}, into an empty target if rows add up; or, to continue and write that epoch"
+        f" and later ones again, set option onLostCommit=continue@{epoch}. {LESS}",
     )

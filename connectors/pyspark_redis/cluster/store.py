@@ -1,4 +1,4 @@
-"""The protocol's steps in a Redis Cluster: ledger and log in one slot, rows and progress in all."""
+"""The steps of the protocol in a Redis Cluster: ledger and log in one slot, rows in all."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ Fault = Callable[[str, int], SinkBehindCheckpoint]
 class ClusterStore(RedisSteps):
     """See `sparkonce.store.Store`. No step writes to two slots, so each lane has its own progress.
 
-    Option ``onLostCommit`` says what is done where a lane or the ledger has lost some.
+    Option ``onLostCommit`` decides how to continue after a lane or the ledger lost progress.
     """
 
     is_cluster = True
-    looking = "asking the nodes for their settings"
+    looking = "reading the nodes' settings"
 
     session: ClusterSession
 
     def servers(self) -> list[redis.Redis]:
-        """See `RedisSteps.servers`. All primaries."""
+        """See `RedisSteps.servers`. Returns all primaries."""
         return self.session.nodes.primaries()
 
     def examine(self) -> Iterator[Finding]:
@@ -52,7 +52,7 @@ class ClusterStore(RedisSteps):
                     yield finding._replace(what=f"{host}:{port}: {finding.what}")
 
     def swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
-        """See `Store.swap`. Before a record goes what lanes have seen of its sink."""
+        """See `Store.swap`. Before it removes a record, it forgets the progress of the lanes."""
         if new.revision and over and not (applied or new.token):
             self._learn_what_is_given_up(name, over)
         if not new.revision and over:
@@ -61,16 +61,16 @@ class ClusterStore(RedisSteps):
         return super().swap(name, new, over, applied)
 
     def _learn_what_is_given_up(self, name: str, over: str) -> None:
-        """Or what lanes have of it would look as if the ledger had lost it."""
+        """Record the progress of a dropped decision, or its rows look like a loss of the ledger."""
         record = self.read(name)
         ledger = from_record(record, name) if record.token and record.stamp == over else None
         if ledger is not None and ledger.decision.manifest is not None:
             self.delivery(ledger.decision.manifest).learn()
 
     def prepare(self, manifest: Manifest) -> Manifest:
-        """See `Store.prepare`. Draws a fence, and sees that no lane has lost what came before."""
+        """See `Store.prepare`. Draws a fence, and checks that no lane has lost earlier epochs."""
         lanes = Lanes(self.session, manifest.sink)
-        with self.session.asking("looking at the slots of the cluster"):
+        with self.session.asking("reading the slots of the cluster"):
             accepts_loss, known = self._accepts_loss(manifest), lanes.known()
             states = list(lanes.states(range(SLOTS) if accepts_loss else known.slots))
             if not accepts_loss and (fault := _fault(known, states)):
@@ -80,7 +80,7 @@ class ClusterStore(RedisSteps):
         return replace(manifest, notes={"fence": fence, "accepts_loss": accepts_loss})
 
     def _require_alone(self, manifest: Manifest, lanes: Lanes, fault: Fault) -> None:
-        """Raise a fault, unless another driver has decided an epoch meanwhile: that is no loss."""
+        """Raise a fault, unless another driver decided an epoch meanwhile, which is not a loss."""
         record = self.read(manifest.sink)
         ledger = from_record(record, manifest.sink)
         if ledger is not None and ledger.decision.manifest is not None:
@@ -94,7 +94,7 @@ class ClusterStore(RedisSteps):
         return bool(self.options["onLostCommit"] == f"continue@{manifest.epoch}")
 
     def publish(self, proposal: Proposal, finish: Finish) -> None:
-        """See `Store.publish`. Never: it would write to many slots."""
+        """See `Store.publish`. Returns None, because no script can write to many slots."""
 
     def delivery(self, manifest: Manifest) -> ClusterDelivery:
         """See `RedisSteps.delivery`."""
@@ -104,7 +104,7 @@ class ClusterStore(RedisSteps):
 
 
 def _fault(known: LaneProgress, nodes: Iterable[NodeProgress]) -> Fault | None:
-    """The error for the first lane that has seen something else than is known."""
+    """The error for the first lane whose progress differs from the recorded one."""
     for side in known.differing(nodes):
         return lane_behind if side < 0 else ledger_behind
     return None

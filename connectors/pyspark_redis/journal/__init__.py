@@ -1,1 +1,1 @@
-"""The scripts of ledger and log of staged chunks, one for each step."""
+"""Ledger, staging log and dead letters, with one script for each step."""

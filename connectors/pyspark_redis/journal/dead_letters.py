@@ -1,4 +1,4 @@
-"""Streams of rows that can't be stored: written with an epoch, shown by ``sparkonce letters``."""
+"""Streams of dead letters: written with an epoch, shown by ``sparkonce letters``."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from sparkonce.errors import RESTART
 from sparkonce.letterbox import LetterKind, StoredLetter, base64_columns, kinds, moment, readable
 from sparkonce.protocol import Manifest
 
-PAGE = 500  # letters that one answer holds
+PAGE = 500  # letters in one reply
 
 
 class LetterBox:
-    """The stream of this name, which option ``deadLetter`` gives; see `letterbox.Letterbox`.
+    """The stream that option ``deadLetter`` names; see `letterbox.Letterbox`.
 
-    Entries that are no letters are passed over.
+    Reads skip entries that are not letters.
     """
 
     def __init__(self, session: RedisSession, name: str) -> None:
         self.session, self.name, self.key = session, name, session.key("letters", name)
 
     def require_fit(self) -> None:
-        """See that it is a stream, if it is there: XLEN fails on a key of another type."""
+        """Check that the key is a stream or does not exist: XLEN fails on another type."""
         try:
             self.session.client.xlen(self.key)
         except redis.ResponseError as error:
             if "WRONGTYPE" not in str(error):
                 raise
-            todo = f"give option deadLetter another name, or move that key away, {RESTART}"
+            todo = f"set another name in option deadLetter, or rename that key, {RESTART}"
             raise other_type(self.key, "stream of dead letters", todo) from None
 
     def write(
@@ -46,9 +46,9 @@ class LetterBox:
         note: bytes,
         letters: Iterable[Sequence[str | bytes]],
     ) -> None:
-        """Write the letters of a chunk, unless they are there, or its note is another one by now.
+        """Write the letters of a chunk, unless they are written, or its note has changed.
 
-        Of each letter come the reason, the key, the row, and JSON of its base64.
+        Each letter is reason, key, row, and JSON of its base64.
         """
         part, seq = manifest.chunks[ordinal]
         about = [manifest.sink, manifest.epoch, part.partition, manifest.target]
@@ -92,10 +92,10 @@ class LetterBox:
 
 
 def letterboxes(session: RedisSession, own: LetterBox | None) -> list[LetterBox]:
-    """That of the sink, or all that there are; a key of another type is none."""
+    """The letter box of the sink, or all letter boxes; skips keys of another type."""
     if own:
         return [own]
-    with session.asking("looking for dead letters"):
+    with session.asking("listing streams of dead letters"):
         pattern = session.key("letters", "*")
         names = session.client.scan_iter(pattern, count=10_000, _type="stream")
         found = sorted(text(name) for name in names)

@@ -1,6 +1,6 @@
-"""Ledger records and staged chunks in Redis: the steps that are the same wherever rows lie.
+"""Ledger records and staged chunks in Redis: the steps that a server and a cluster share.
 
-`pyspark_redis.server.session` says where what is kept.
+`pyspark_redis.server.session` lists the keys.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Journal:
     def read(self, name: str) -> Record:
         """See `Store.read`."""
         with self.session.asking("reading the ledger"):
-            self.session.settle()  # what is read counts as written
+            self.session.settle()  # a record that was read must be durable
             key = self.session.record(name)
             values = self.session.client.hmget(key, "revision", "stamp", "token", "body")
         return to_record(name, values)
@@ -41,7 +41,7 @@ class Journal:
         return to_record(name, values)
 
     def doom(self, name: str, new: Record, over: str, attempts: Sequence[str]) -> Record:
-        """See `Store.doom`. One script, that makes room before it writes."""
+        """See `Store.doom`. One script, which frees memory before it writes."""
         given = [name, over, *record_values(new), *attempts]
         with self.session.asking("dooming staged rows"):
             values = self.session.run(scripts.doom(), self._keys(name, attempts), given)
@@ -64,7 +64,7 @@ class Journal:
     def decided_after(self, name: str) -> list[str]:
         """See `Store.decided_after`."""
         key = self.session.key("decided")
-        with self.session.asking("looking who has decided since"), reading(key):
+        with self.session.asking("listing later decisions"), reading(key):
             found = {text(one): int(at) for one, at in self.session.client.hgetall(key).items()}
         own, kin = found.get(name, 0), kin_of(name)
         return sorted(one for one, at in found.items() if at > own and one.endswith(kin))
@@ -72,27 +72,27 @@ class Journal:
     # -- staged chunks
 
     def stage(self, chunk: Chunk) -> None:
-        """See `Store.stage`. The attempt is listed in the same step, so that it can be cleaned."""
+        """See `Store.stage`. The same step lists the attempt, so that a clean-up can find it."""
         session, task = self.session, chunk.task
         about = json.dumps({"query": task.query_id, "epoch": task.epoch}).removesuffix("}")
         with session.asking("asking the server for its settings"):
             doing = session.limit.staging(len(chunk.payload))
         with session.asking(doing), session.client.pipeline(transaction=True) as pipe:
             pipe.sadd(session.key("names"), task.sink)
-            # As text: a server that has lost its scripts would refuse it by name.
+            # As text: a server that restarted does not know the script's hash.
             pipe.eval(scripts.stage(), 1, session.key("staged", task.sink), task.attempt, about)
             pipe.hset(session.log(task.sink, task.attempt), str(chunk.seq), chunk.payload)
             pipe.execute()
 
     def staged(self, sink: str, *, fresh: bool = False) -> list[Staged]:
-        """See `Store.staged`; no commit asks for what is `fresh`, and for the sizes."""
+        """See `Store.staged`. Reads the sizes only if `fresh`, which commits do not set."""
         session, key = self.session, self.session.key("staged", sink)
         with session.asking("listing staged rows"), reading(key, DELETE):
             found = session.client.hgetall(key)
             if not found:
                 return []
             with session.client.pipeline(transaction=False) as pipe:
-                pipe.time()  # the clock by which they were staged: hosts have their own
+                pipe.time()  # the server's clock, as at staging: hosts may differ
                 for attempt in found:
                     pipe.hlen(session.log(sink, text(attempt)))
                 (seconds, micros), *counts = pipe.execute()
@@ -105,7 +105,7 @@ class Journal:
             ]
 
     def _sizes(self, sink: str, chunks: Mapping[Any, int]) -> dict[Any, int]:
-        """The bytes of attempts, by how many chunks each has."""
+        """The bytes of each attempt; `chunks` has the number of its chunks."""
         with self.session.client.pipeline(transaction=False) as pipe:
             for attempt, count in chunks.items():
                 for seq in range(count):
@@ -120,7 +120,7 @@ class Journal:
         over: str | None = None,
         parts: Sequence[Part] = (),  # noqa: ARG002
     ) -> None:
-        """See `Store.discard`. A script, since Redis takes no transaction when it is full."""
+        """See `Store.discard`. A script, because a full Redis rejects transactions."""
         if attempts:
             given = [sink, "*" if over is None else over, *attempts]
             with self.session.asking("dropping staged rows"):
@@ -137,17 +137,17 @@ def _to_staged(attempt: str, about: dict[str, Any], chunks: int, now: float, siz
 
 
 def record_values(record: Record) -> list[Any]:
-    """A record as scripts take it."""
+    """A record as arguments of a script."""
     return [record.revision, record.stamp, record.token, record.body]
 
 
 def to_record(name: str, values: Sequence[Any]) -> Record:
-    """The record of this name, as a script has answered it."""
+    """The record of this name, from the reply of a script."""
     with reading(name):
         revision, stamp, token, body = (text(value or b"") for value in values)
         return Record(int(revision or 0), stamp, token, body)
 
 
 def text(value: Any) -> str:
-    """What the server has, which is bytes, as text."""
+    """The text of a value from the server, which is bytes."""
     return str(value, "utf-8")

@@ -1,4 +1,4 @@
-"""The Lua scripts: one file is one atomic step, or a library that stands before such a step."""
+"""The Lua scripts: each file is one atomic step, or a library that precedes a step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib.resources import files
 
 @lru_cache
 def script(*names: str) -> str:
-    """The named files, such as ``journal/swap``, one after the other, as one script."""
+    """The named files, for example ``journal/lua/swap``, joined in order as one script."""
     own = files("pyspark_redis")
     return "\n".join((own / f"{name}.lua").read_text(encoding="utf-8") for name in names)
 

@@ -1,1 +1,1 @@
-"""What is known of the user's keys."""
+"""The keys of the user's rows."""

@@ -147,7 +147,7 @@ def test_a_sample_takes_a_part_of_what_is_large(private_redis: Private) -> None:
     [
         ({}, "one of them selects the keys"),
         ({"key": "a:{id}", "keyPattern": "a:*"}, "one of them selects the keys"),
-        ({"key": "a:{}"}, "no template"),
+        ({"key": "a:{}"}, "not a template"),
         ({"keyPattern": "nowhere:*"}, "No key of model hash matches"),
     ],
 )
