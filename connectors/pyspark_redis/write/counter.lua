@@ -1,14 +1,14 @@
--- Library: a row is added to the number that is the string of its key; a null adds nothing.
+-- Library: adds a row to the number in the string of its key; a null adds nothing.
 
--- In a script INCRBYFLOAT writes over memory of Redis 6.2, which then crashes: it lengthens its own
--- arguments. So floats are added in a hash that is gone when the script ends.
+-- In a script INCRBYFLOAT lengthens its own arguments, overwrites memory of Redis 6.2 and crashes it.
+-- So this library adds floats in a hash, which it deletes before the script ends.
 local SCRATCH = KEYS[1] .. ':scratch'
 
 local function add_float(key, value)
   local held = redis.call('GET', key)
   redis.call('HSET', SCRATCH, 'sum', held or '0')
   local sum = redis.call('HINCRBYFLOAT', SCRATCH, 'sum', value)
-  -- Redis adds in a wider type than that of whoever reads the sum.
+  -- Redis adds in a wider type than a double.
   if math.abs(tonumber(sum)) == math.huge then
     error('overflow: ' .. key .. ' plus ' .. value .. ' is no double', 0)
   end

@@ -1,4 +1,4 @@
--- Library: a row is the hash of its key, and each of its columns a field.
+-- Library: a row is the hash of its key, and each column is a field.
 
 local function write_or_delete(code, field, keep)
   code[#code + 1] = ("if %s then call('HSET', key, %s, %s)"):format(field.value, field.name, field.value)
@@ -9,7 +9,7 @@ local function generate(chunk, plan)
   local code, fields = begin(chunk, plan, 'expire, passes, gone')
   if plan.order then code[#code + 1] = 'if passes(key, row) then' end
   if plan.op_place then
-    -- HLEN fails on a key of another type, which is then left alone.
+    -- HLEN fails on a key of another type, so the script does not delete that key.
     code[#code + 1] = "if gone[row] then if call('HLEN', key) > 0 then call('UNLINK', key) end else"
   end
   local whole, sometimes = {}, {}
@@ -28,7 +28,7 @@ local function generate(chunk, plan)
   return finish(code)
 end
 
--- Whether whole number `a` is lower than `b`, as texts: Lua's numbers lose digits above 2^53.
+-- Whether whole number `a` is lower than `b`. Both are texts, because Lua's numbers lose digits above 2^53.
 local function is_lower_number(a, b)
   local negative = a:sub(1, 1) == '-'
   if negative ~= (b:sub(1, 1) == '-') then return negative end
@@ -37,7 +37,7 @@ local function is_lower_number(a, b)
   return a < b
 end
 
--- Whether a row's number is lower than the stored one, which may begin with zeros; nothing if that is none.
+-- Whether a row's number is lower than the stored one, which may begin with zeros; nil if that is not a number.
 local function is_below_number(value, held)
   local sign, digits = held:match('^(%-?)0*(%d+)$')
   if digits then return is_lower_number(value, digits == '0' and digits or sign .. digits) end
@@ -45,17 +45,17 @@ end
 
 local DAY, TIME = '^%d%d%d%d%-(%d%d)%-(%d%d)', 'T(%d%d):[0-5]%d:[0-5]%d%.%d%d%d%d%d%d'
 
--- How the connector writes dates, timestamps without a zone and with one, by the length of the text.
+-- The patterns of dates, and of timestamps without and with a zone, as the connector writes them, by text length.
 local FORMS = {[10] = DAY .. '$', [26] = DAY .. TIME .. '$', [27] = DAY .. TIME .. 'Z$'}
 
--- Whether a text has a form, and says a moment that there may be.
+-- Whether a text matches a pattern and is a valid moment.
 local function is_moment(text, form)
   local month, day, hour = text:match(form)
   return month and month >= '01' and month <= '12' and day >= '01' and day <= '31' and (hour or '') <= '23'
 end
 
--- A timestamp of others, in the connector's form but for the zone, which must be `zone`; or nothing. They write
--- a space for the T, and fractions of any length; beyond the sixth digit only what is no trailing zero stays.
+-- Rewrites a timestamp of another program in the connector's form, without the zone, which must be `zone`; or nil.
+-- Other programs write a space for the T, and fractions of any length. After the sixth digit, trailing zeros go.
 local function rewritten(text, zone)
   local on, at, rest = text:match('^(%d%d%d%d%-%d%d%-%d%d)[T ](%d%d:%d%d:%d%d)(.*)$')
   if not on then return end
@@ -67,7 +67,7 @@ local function rewritten(text, zone)
   end
 end
 
--- The same of a date or a timestamp.
+-- The same for a date or a timestamp.
 local function is_below_moment(value, held)
   local form = FORMS[#value]
   if is_moment(held, form) then return value < held end
@@ -75,8 +75,8 @@ local function is_below_moment(value, held)
   if moment then return value:sub(1, 26) < moment end
 end
 
--- Returns a function of key and row: whether the row is as high as what is there, or higher. A stored text that
--- does not say its value, to its last letter, has no order.
+-- Returns a function of key and row: whether the row is as high as the stored value, or higher. A stored text has
+-- no order unless all of it parses as a value.
 local function passing(chunk, plan)
   local order = plan.order
   if not order then return end
@@ -92,18 +92,18 @@ local function passing(chunk, plan)
   end
 end
 
--- Writes each row's fields. Repeating it changes nothing. A null deletes its field, unless plan.change.nulls is
--- 'keep'. Rows that delete, by plan.op_place, delete the hash. With plan.order a row is passed over whose
--- field of that place is lower than the one that is there.
+-- Writes each row's fields. A repeat changes nothing. A null deletes its field, unless plan.change.nulls is 'keep'.
+-- Rows that delete, by plan.op_place, delete the hash. With plan.order, skips a row whose field in that place is
+-- lower than the stored one.
 function writers.upsert(chunk, plan)
   local rows = generate(chunk, plan)
   local expire, passes, gone = expirer(chunk, plan), passing(chunk, plan), chunk[plan.op_place]
   return function(from, at) rows(chunk, expire, passes, gone, from, at) end
 end
 
--- Redis adds in a wider type: a sum beyond the doubles stays, and reads as an infinity. Only a
--- number that changes the largest of them can lead there (2^911 where that type has 113 bits), so
--- others are not looked at.
+-- Redis adds in a wider type than a double: a sum above the largest double is stored, and reads as an infinity.
+-- Only a number that is large enough to change the largest double can cause it (2^911 if the type has 113 bits),
+-- so smaller numbers need no check.
 local LARGE = 1e270
 
 local function add_float(key, field, value)
@@ -125,7 +125,7 @@ function writers.increment(chunk, plan)
     for row = from + 1, at.last do
       at.row, at.held = row, nil
       local key = keys[row]
-      -- A row of one field has changed nothing when it fails.
+      -- A row of one field needs no undo, because it changes nothing if it fails.
       if width > 1 then at.held = call('HMGET', key, unpack(fields)) end
       for n = 1, width do
         local value = chunk[n + 2][row]
@@ -135,7 +135,7 @@ function writers.increment(chunk, plan)
           call('HINCRBY', key, fields[n], value)
         end
       end
-      -- HLEN fails on a key of another type, which is not ours to expire.
+      -- HLEN fails on a key of another type, which the script must not expire.
       if expire and call('HLEN', key) > 0 then expire(key, row) end
     end
   end
@@ -149,7 +149,7 @@ function writers.increment(chunk, plan)
   return write, undo
 end
 
--- Deletes the hash of each row's key. Repeating it changes nothing.
+-- Deletes the hash of each row's key. A repeat changes nothing.
 function writers.delete(chunk)
   local call, keys = redis.call, chunk[1]
   return function(from, at)

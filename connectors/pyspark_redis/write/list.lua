@@ -1,4 +1,4 @@
--- Library: a row is appended to the list of its key, of which the last plan.length elements stay.
+-- Library: appends a row to the list of its key, and keeps the last plan.length elements.
 
 function writers.append(chunk, plan)
   local call, keys, values = redis.call, chunk[1], chunk[3]

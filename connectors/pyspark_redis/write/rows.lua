@@ -1,20 +1,19 @@
--- Library: applies the rows of a chunk, one after the other, by the writer of a model.
--- `chunk` is what chunks.py packs: its keys, whether each column has nulls, the columns, and what the
--- plan's places name. `plan` is what detail.py stores: `plan.change.is` is the write mode, and
--- `plan.op_place` and the like are places in the chunk, so `chunk[plan.op_place][row]` is true of a row
--- that deletes.
+-- Library: applies the rows of a chunk, one after the other, with the writer of a model.
+-- chunks.py packs `chunk`: its keys, whether each column has nulls, the columns, and the arrays at the
+-- places of the plan. detail.py stores `plan`: `plan.change.is` is the write mode, `plan.op_place` and
+-- similar fields are places in the chunk. So `chunk[plan.op_place][row]` is true if the row deletes.
 
--- The model's writers by write mode. Each gives for chunk and plan a function `write(from, at)`, which
--- writes the rows behind row `from` up to `at.last`, and names in `at.row` the one that it is at; and,
--- where a row takes several commands, `undo(at)`, which takes back what row `at.row` has changed.
+-- The model's writers by write mode. For a chunk and a plan, each returns `write(from, at)`, which writes
+-- the rows after row `from` up to `at.last`, and sets `at.row` to the current row. If a row needs several
+-- commands, it also returns `undo(at)`, which reverts the changes of row `at.row`.
 local writers = {}
 
--- A key that is never there. On it a writer tries each command whose failure must not come between
--- rows: where the user's ACL forbids the command, the script ends before a row is written.
+-- A key that never exists. Writers try each optional command on this key first. If the user's ACL forbids
+-- the command, the script then ends before it writes a row, not between rows.
 local NEVER = KEYS[1] .. ':never'
 
--- Gives a function of key and row that sets the expiry of a key which a row has written: the row's own
--- (ttlColumn), or plan.ttl, or none. Nothing where no key expires.
+-- Returns a function of key and row that sets the expiry of a key after a row has written it: the row's
+-- own expiry (ttlColumn), or plan.ttl, or none. Returns nil if no key expires.
 local function expirer(chunk, plan)
   local own = plan.expiry_place and chunk[plan.expiry_place]
   if not (own or plan.ttl) then return end
@@ -32,7 +31,7 @@ local function expirer(chunk, plan)
   end
 end
 
--- A writer that takes each row's member out of its key by `command`. Repeating it changes nothing.
+-- A writer that removes each row's member from its key with `command`. A repeat changes nothing.
 local function remover(command)
   return function(chunk)
     local call, keys, members = redis.call, chunk[1], chunk[3]
@@ -45,13 +44,13 @@ local function remover(command)
   end
 end
 
--- A loop over rows is generated for the fields of its plan: constant names and direct call arguments
--- make it one and a half times as fast as one that collects arguments for unpack(). Lua allows 200
--- locals and 250 registers, hence the limit.
+-- Some writers generate a loop over rows for the fields of the plan. Constant names and direct arguments
+-- make it one and a half times as fast as a loop that collects arguments for unpack(). MOST limits the
+-- fields, because Lua allows 200 locals and 250 registers.
 local MOST = 50
 
--- Begins such a function, of what is named in `given`. Returns its code, in which a loop over `row` is
--- open, and for each field its name and its value, as code, and whether that is ever null.
+-- Begins such a function with the parameters `given`. Returns its code, with an open loop over `row`, and
+-- for each field its name and its value, as code, and whether that value is ever null.
 local function begin(chunk, plan, given)
   local code, fields = {'local chunk, ' .. given .. ', from, at = ...'}, {}
   for n, name in ipairs(plan.fields) do
@@ -73,20 +72,20 @@ local function finish(code)
   return assert(loadstring(table.concat(code, '\n')))
 end
 
--- Names and values of fields from one to another, as arguments.
+-- Names and values of fields `first` to `last`, as arguments.
 local function arguments(fields, first, last)
   local args = {}
   for n = first, last do args[#args + 1] = fields[n].name .. ', ' .. fields[n].value end
   return table.concat(args, ', ')
 end
 
--- The text of a failed call, which is a table since Redis 7 and a string before.
+-- The text of a failed call: a table since Redis 7, a string before.
 local function reason(failure)
   return type(failure) == 'table' and failure.err or tostring(failure)
 end
 
--- Whether Redis objects to the row, by one of the texts that say so, and not to the user, its memory,
--- its disk or anything else: then the row would pass once that is mended.
+-- Whether Redis refuses the row itself, by one of the texts in `faults`. Other failures concern the user,
+-- memory, the disk and so on; the row would succeed once an operator repairs them.
 local function is_bad_row(why, faults)
   for _, text in ipairs(faults) do
     if why:find(text, 1, true) then return true end
@@ -94,9 +93,9 @@ local function is_bad_row(why, faults)
   return false
 end
 
--- Applies the rows behind row `from` up to row `last`. Passes over at most so many (`most`) bad ones,
--- and lists row and reason in `bad`.
--- Returns nothing, or the row at which it stopped, its key and the reason, and whether it is bad.
+-- Applies the rows after row `from` up to row `last`. Skips at most `most` bad rows, and appends their row
+-- and reason to `bad`.
+-- Returns nothing; or, if it stopped, the last row before it, the key, the reason, and whether the row is bad.
 local function run(write, undo, keys, from, last, most, bad, faults)
   local at = {row = from + 1, last = last}
   while true do

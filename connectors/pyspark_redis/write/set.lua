@@ -1,6 +1,6 @@
--- Library: a row is a member of the set of its key. Repeating it changes nothing.
+-- Library: a row is a member of the set of its key. A repeat changes nothing.
 
--- Adds each row's member. Rows that delete, by plan.op_place, take it out.
+-- Adds each row's member. Rows that delete, by plan.op_place, remove it.
 function writers.upsert(chunk, plan)
   local call, keys, members = redis.call, chunk[1], chunk[3]
   local expire, gone = expirer(chunk, plan), plan.op_place and chunk[plan.op_place] or {}

@@ -1,5 +1,5 @@
--- Library: a row is an entry of the stream of its key, its columns are fields; a null is left out. The
--- server gives ids that only grow. About the last plan.length entries stay.
+-- Library: a row is an entry of the stream of its key, and its columns are fields; an entry omits nulls. The
+-- server assigns ids that only grow. Keeps about the last plan.length entries.
 
 local function generate(chunk, plan)
   local code, fields = begin(chunk, plan, 'expire')

@@ -1,7 +1,7 @@
 -- Library: a row is the string of its key.
 
--- Writes each row's value. Repeating it changes nothing. A null deletes the key, unless plan.change.nulls is
--- 'keep'. Rows that delete, by plan.op_place, delete it, too.
+-- Writes each row's value. A repeat changes nothing. A null deletes the key, unless plan.change.nulls is
+-- 'keep'. Rows that delete, by plan.op_place, delete the key, too.
 function writers.upsert(chunk, plan)
   local call, keys, values = redis.call, chunk[1], chunk[3]
   local expire, gone = expirer(chunk, plan), plan.op_place and chunk[plan.op_place] or {}
@@ -9,7 +9,7 @@ function writers.upsert(chunk, plan)
     for row = from + 1, at.last do
       at.row = row
       local key, value = keys[row], values[row]
-      -- SET writes over a key of any type; STRLEN fails on one that is no string.
+      -- SET overwrites a key of any type; STRLEN fails on a key that is not a string.
       call('STRLEN', key)
       if value and not gone[row] then
         call('SET', key, value)
@@ -21,7 +21,7 @@ function writers.upsert(chunk, plan)
   end
 end
 
--- Deletes the string of each row's key. Repeating it changes nothing.
+-- Deletes the string of each row's key. A repeat changes nothing.
 function writers.delete(chunk)
   local call, keys = redis.call, chunk[1]
   return function(from, at)

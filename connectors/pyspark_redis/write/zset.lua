@@ -1,7 +1,7 @@
--- Library: a row is a member of the sorted set of its key, and its score.
+-- Library: a row is a member of the sorted set of its key, with a score.
 
--- Gives each row's member its score. Repeating it changes nothing. Rows that delete, by plan.op_place,
--- take the member out.
+-- Sets the score of each row's member. A repeat changes nothing. Rows that delete, by plan.op_place,
+-- remove the member.
 function writers.upsert(chunk, plan)
   local call, keys, members, scores = redis.call, chunk[1], chunk[3], chunk[plan.score_place]
   local expire, gone = expirer(chunk, plan), plan.op_place and chunk[plan.op_place] or {}
@@ -18,7 +18,7 @@ function writers.upsert(chunk, plan)
   end
 end
 
--- Scores are doubles, and 2^53 is what 2^53 + 1 is rounded to.
+-- Scores are doubles, and 2^53 + 1 rounds to 2^53.
 local WHOLE = 2 ^ 53 - 1
 
 -- Adds each row's number to the score of its member; a null adds nothing.
@@ -26,7 +26,7 @@ function writers.increment(chunk, plan)
   local call, keys, members, scores = redis.call, chunk[1], chunk[3], chunk[plan.score_place]
   local expire, most = expirer(chunk, plan), plan.controls.whole and WHOLE or 1.7976931348623157e308
 
-  -- A sum that no score can hold is taken back, and the row refused.
+  -- Reverts a sum that no score can hold, and rejects the row.
   local function add(key, member, number)
     local held = call('ZSCORE', key, member)
     local sum = tonumber(call('ZINCRBY', key, number, member))

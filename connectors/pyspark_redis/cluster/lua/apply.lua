@@ -1,20 +1,20 @@
--- Applies segments of a chunk to their lanes, those of one node. KEYS[1] is the first lane's; the others are
--- not declared, as keys of several slots can't be: https://redis.io/docs/latest/develop/programmability/lua-api
--- says of scripts without a shebang that they may use them. One that is elsewhere fails by itself.
--- ARGV[1..2] see lane.lua   ARGV[3] fence   ARGV[4] plan (JSON)   ARGV[5] rows that may go aside
+-- Applies segments of a chunk to their lanes on one node. KEYS[1] is the key of the first lane. The script does
+-- not declare the keys of the others, because keys of several slots can't be declared. Scripts without a shebang may
+-- use undeclared keys: https://redis.io/docs/latest/develop/programmability/lua-api. A key on another node fails.
+-- ARGV[1..2] see lane.lua   ARGV[3] fence   ARGV[4] plan (JSON)   ARGV[5] rows that may become dead letters
 -- ARGV[6] texts by which Redis refuses a row (JSON)
--- ARGV[7..] of each segment: payload; its lanes that are to be written (two bytes each); of each of these how
--- many chunks of this decision it must have seen (four bytes), and what before this decision: fence (a double),
--- see `before`, and count (four bytes); the rows that are dead letters already (four bytes each)
--- Returns {'superseded'} if a later decision came; {'early'} if a chunk before is not applied; {'behind'}
--- if something before this decision is lost; {'ahead'} if the lane has seen more than is known; else
--- {'applied', rows stored, rows noted}, of each of the latter reason, key, which segment, which row of it, and
--- the texts of its columns; or {'refused' or 'many', the same two, key, reason}, see journal/lua/apply.lua.
+-- ARGV[7..] for each segment: payload; its lanes to write (two bytes each); for each lane the chunks of this
+-- decision that it must have seen (four bytes), and its progress before this decision: fence (a double), see
+-- `before`, and count (four bytes); the rows that are dead letters already (four bytes each)
+-- Returns {'superseded'} after a later decision; {'early'} if an earlier chunk is not applied; {'behind'} if
+-- progress before this decision was lost; {'ahead'} if the lane has more progress than recorded; else
+-- {'applied', rows stored, rows noted}, with reason, key, segment, row in the segment and the texts of the columns
+-- for each noted row; or {'refused' or 'many', the same two, key, reason}, see journal/lua/apply.lua.
 local fence, plan, most = ARGV[3], cjson.decode(ARGV[4]), tonumber(ARGV[5])
 local faults, number, texts = cjson.decode(ARGV[6]), tonumber(fence), {}
 local stored, aside, is_first = 0, {}, true
 
--- What a lane has seen with so many chunks of this decision, and no more.
+-- The progress of a lane that has seen exactly `n` chunks of this decision.
 local function seen(n)
   local text = texts[n]
   if not text then
@@ -24,9 +24,9 @@ local function seen(n)
   return text
 end
 
--- What is to be done with a lane: nothing if it is ready for chunk `due`; else a fault, or its rest, and
--- whether the chunk is applied already. `before` is the fence that it must have seen, exactly; or, below zero,
--- any up to that, of a sink that was forgotten; or minus infinity, whatever it is, as option onLostCommit says.
+-- The state of a lane: nothing if it is ready for chunk `due`; else a fault; or nil, its rest, and whether the chunk
+-- is applied already. `before` is the exact fence that the lane must have seen. If negative, it allows any fence up
+-- to its absolute value, of a forgotten sink. Minus infinity allows any fence, as option onLostCommit says.
 local function look(held, due, before, before_n)
   local last, n, rest = parse(held)
   if last > number and before ~= -math.huge then return 'superseded' end
@@ -41,7 +41,7 @@ local function look(held, due, before, before_n)
   return (last < before or (last == before and n < before_n)) and 'behind' or 'ahead'
 end
 
--- A segment: its rows, what writes them, and its lanes by what is known of each; or nothing, and a fault.
+-- A segment: its rows, their writer, and the progress of its lanes; or nil, and a fault.
 local function open(at)
   local chunk, tags, ends = unpack(cmsgpack.unpack(ARGV[at]))
   local one = {chunk = chunk, number = (at - 7) / 6, letters = {}, passed = {}, is_done = {}, rests = {},
@@ -67,7 +67,7 @@ local function open(at)
   return one
 end
 
--- The rows of a lane that Redis refused in this chunk, and how many of them are no letters yet.
+-- The rows of a lane that Redis refused in this chunk, and how many of them are not letters yet.
 local function refused(one, n)
   local bad, fresh = bad_of(one.rests[n], one.due[n]), 0
   for _, found in ipairs(bad) do
@@ -76,7 +76,7 @@ local function refused(one, n)
   return bad, fresh
 end
 
--- Tells of them; gives how many.
+-- Adds these rows to the reply; returns their number.
 local function note(one, n)
   local chunk, bad, fresh = one.chunk, refused(one, n)
   most = most - fresh
@@ -89,7 +89,7 @@ local function note(one, n)
   return #bad
 end
 
--- Lanes whose rows are to be written, together where the rows lie side by side.
+-- The lanes to write; lanes with adjacent rows form one span.
 local function spans_of(one)
   local spans, span = {}, nil
   for n = 1, #one.keys do
@@ -107,7 +107,7 @@ local function spans_of(one)
   return spans
 end
 
--- Writes the rows of a span, but for those that are letters. See `run`.
+-- Writes the rows of a span, except rows that are letters. See `run`.
 local function write_rows(one, span, bad)
   local _, fresh = refused(one, span.lane)
   local from, left = span.from, most - fresh
@@ -124,8 +124,8 @@ local function write_rows(one, span, bad)
   return write_to(span.last)
 end
 
--- Writes what a lane has seen, once its rows are written up to row `reached`, or all; `bad` are those of the
--- segment that were refused, from `at` on. Returns where those of the next lane begin.
+-- Writes the progress of a lane after its rows up to row `reached`, or all, are written. `bad` has the refused rows
+-- of the segment, those of this lane from `at`. Returns where the refused rows of the next lane begin.
 local function close(one, n, reached, bad, at)
   local start, last, rest, due = one.starts[n], one.lasts[n], one.rests[n], one.due[n]
   while bad[at] and bad[at][1] <= last do
@@ -151,7 +151,7 @@ local function apply(one)
   able, one.write, one.undo = pcall(writers[plan.change.is], one.chunk, plan)
   if not able then return {'refused', stored, aside, one.chunk[1][1], reason(one.write)} end
   for _, span in ipairs(spans_of(one)) do
-    -- Nothing is applied unless the progress can be written too.
+    -- Writes the progress first: if this write fails, no row is applied.
     if is_first then call('SET', one.keys[span.lane], call('GET', one.keys[span.lane]) or seen(0)) end
     is_first = false
     local bad, at = {}, 1

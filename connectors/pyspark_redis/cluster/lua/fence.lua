@@ -1,7 +1,7 @@
--- Draws the fence of a decision: higher than all before, and at least the time in microseconds. A failover, or a
--- node that starts again, may take back what was drawn last: so the step is drawn by chance. Where a lane has
--- seen a higher one of a decision that is lost, the query stops.
--- KEYS[1] what the ledger's slot knows of a sink's lanes   ARGV[1] the highest fence that a lane has seen
+-- Draws the fence of a decision: higher than all earlier ones, and at least the time in microseconds. A failover or a
+-- restarted node may lose the last fence, so the step is random. If a lane has seen a higher fence of a lost
+-- decision, the query stops.
+-- KEYS[1] recorded progress of a sink's lanes   ARGV[1] the highest fence that a lane has seen
 -- ARGV[2] the step
 local held, now = redis.call('HMGET', KEYS[1], 'drawn', 'dropped'), redis.call('TIME')
 local last = math.max(tonumber(held[1] or 0), tonumber(held[2] or 0), tonumber(ARGV[1]))

@@ -1,13 +1,13 @@
--- Notes that chunks of a decision are applied in their lanes, and writes dead letters of their bad rows.
--- KEYS[1] record   KEYS[2] what is known of the sink's lanes   KEYS[3] stream of dead letters
--- KEYS[4] rows of this decision that Redis refused and that are letters: `<token>:<ordinal of a chunk>` -> rows,
--- until an epoch is whole, for a failover can take a lane back to a chunk whose letters are written
--- ARGV[1] token of the decision   ARGV[2] chunks applied so far   ARGV[3] those applied now   ARGV[4] all
--- ARGV[5] rows stored   ARGV[6] rows aside   ARGV[7] what each lane has seen from now on; may be empty
--- ARGV[8] ordinal of the chunk with letters   ARGV[9] its rows that were letters   ARGV[10] those that are now
--- ARGV[11] rows aside so far   ARGV[12..] see bad_rows.lua
--- Returns 1; or 0 if another driver has done that already, or another decision came; or -1 if the progress is
--- another one.
+-- Records that chunks of a decision are applied in their lanes, and writes dead letters of their bad rows.
+-- KEYS[1] record   KEYS[2] recorded progress of the sink's lanes   KEYS[3] stream of dead letters
+-- KEYS[4] rows of this decision that Redis refused and that are letters: `<token>:<ordinal of a chunk>` -> rows. Kept
+-- until the epoch is complete, because a failover can revert a lane to a chunk whose letters are written
+-- ARGV[1] token of the decision   ARGV[2] chunks applied before   ARGV[3] chunks applied now   ARGV[4] all chunks
+-- ARGV[5] rows stored   ARGV[6] rows aside   ARGV[7] new progress of each lane; may be empty
+-- ARGV[8] ordinal of the chunk with letters   ARGV[9] its rows that were letters   ARGV[10] its rows that are letters
+-- ARGV[11] rows aside before   ARGV[12..] see bad_rows.lua
+-- Returns 1; or 0 if another driver has recorded that already, or after another decision; or -1 if the progress
+-- differs.
 local held, letters = redis.call('HMGET', KEYS[1], 'token', 'applied', 'aside'), ARGV[1] .. ':' .. ARGV[8]
 if held[1] ~= ARGV[1] or tonumber(held[2]) > tonumber(ARGV[3]) then return 0 end
 if held[2] == ARGV[3] and ARGV[2] ~= ARGV[3] then return 0 end

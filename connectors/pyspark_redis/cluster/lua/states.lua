@@ -1,9 +1,9 @@
--- Reads what lanes of one node have seen. KEYS[1] the first lane's
--- ARGV[1..2] see lane.lua   ARGV[3] tags of the lanes, with a space behind each
--- Returns two lists of doubles, as bytes: of each lane its fence, and how many chunks it has seen.
+-- Reads the progress of lanes on one node. KEYS[1] key of the first lane
+-- ARGV[1..2] see lane.lua   ARGV[3] tags of the lanes, separated by spaces
+-- Returns two lists of doubles, as bytes: for each lane its fence, and the number of chunks that it has seen.
 local fences, counts, packed = {}, {}, {}
 
--- Most lanes have seen the same.
+-- Most lanes have the same progress, so each is packed once.
 local function pack(held)
   local fence, n = parse(held)
   packed[held] = {struct.pack('<d', fence), struct.pack('<d', n)}

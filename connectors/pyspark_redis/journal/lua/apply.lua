@@ -1,16 +1,15 @@
--- Applies one chunk of a decided epoch, marks it applied and deletes it. A chunk with rows that can't
--- be stored is noted, and stays until put_aside.lua has made dead letters of them.
+-- Applies one chunk of a decided epoch, marks it applied and deletes it. If the chunk has bad rows, the
+-- script notes them and keeps the chunk until put_aside.lua has written their dead letters.
 -- KEYS[1] record   KEYS[2] log of the attempt: seq -> chunk
 -- ARGV[1] token of the decision   ARGV[2] ordinal of the chunk in it, from 0
--- ARGV[3] seq   ARGV[4] bytes   ARGV[5] plan (JSON)   ARGV[6] rows of the epoch that may go aside
+-- ARGV[3] seq   ARGV[4] bytes   ARGV[5] plan (JSON)   ARGV[6] rows of the epoch that may become letters
 -- ARGV[7] texts by which Redis refuses a row (JSON)
--- Returns {'superseded'} if another decision came; {'early'} if a chunk before it is not applied;
--- {'lost'} if the chunk is gone; else
--- {'applied', stored, aside, noted, reasons, reasons of its task} with the rows of the epoch that are
--- stored and that go aside so far, the chunks that are noted, and why rows of this one do; or {'passed',
--- the same five} if it was applied before; or {'refused', the same five, key, reason} if Redis refused a
--- row, at which the next call goes on; or 'many' instead, if too many rows go aside, perhaps by the letters
--- of the task alone.
+-- Returns {'superseded'} after another decision; {'early'} if an earlier chunk is not applied; {'lost'} if
+-- the chunk is missing; else {'applied', stored, aside, noted, reasons, reasons of its task}: the rows of
+-- the epoch that are stored and that are bad so far, the noted chunks, and the reasons for bad rows of
+-- this chunk; or {'passed', the same five} if the chunk was applied before; or {'refused', the same five,
+-- key, reason} if Redis refused a row, at which the next call continues; or 'many' instead of 'refused' if
+-- too many rows are bad, perhaps by the letters of the task alone.
 local held = redis.call('HMGET', KEYS[1], 'token', 'applied', 'reached', 'aside', 'stored', 'bad')
 if held[1] ~= ARGV[1] then return {'superseded'} end
 local applied, ordinal, from = tonumber(held[2]), tonumber(ARGV[2]), tonumber(held[3])
@@ -23,7 +22,7 @@ if not payload or #payload ~= tonumber(ARGV[4]) then return {'lost'} end
 local chunk, bad, reasons, own = cmsgpack.unpack(payload), {}, {}, {}
 for n, letter in ipairs(chunk[plan.letters_place] or {}) do own[n] = letter[1] end
 
--- Nothing is applied unless the progress can be written too.
+-- Writes the progress first: if this write fails, no row is applied.
 redis.call('HSET', KEYS[1], 'reached', from)
 local most = tonumber(ARGV[6]) - aside - #own
 if most < 0 then return {'many', stored, aside, ordinals(listed), {}, own, '', ''} end

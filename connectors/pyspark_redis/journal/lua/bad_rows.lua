@@ -1,7 +1,6 @@
--- Library: rows that can't be stored. Field `bad` of a record lists the ordinals of chunks that have
--- such rows, until these are dead letters. Field `bad:<ordinal>` is the note of one chunk: how many
--- letters of its task it holds (`own`, see chunks.py), and {row, reason} of each row that Redis
--- refused (`rows`).
+-- Library: bad rows. Field `bad` of a record lists the ordinals of chunks with bad rows that are not dead
+-- letters yet. Field `bad:<ordinal>` is the note of one chunk: the number of letters of its task (`own`,
+-- see chunks.py), and {row, reason} of each row that Redis refused (`rows`).
 
 local function ordinals(listed)
   local found = {}
@@ -11,8 +10,7 @@ end
 
 local function note_field(ordinal) return ('bad:%d'):format(ordinal) end
 
--- Notes bad rows of a chunk, behind those that an earlier call has noted, and the letters of its task.
--- Returns the list.
+-- Appends bad rows of a chunk to its note, and sets the number of letters of its task. Returns the list.
 local function note_bad_rows(key, listed, ordinal, rows, own)
   local name, last = note_field(ordinal), ordinals(listed)
   local text = redis.call('HGET', key, name)
@@ -24,11 +22,11 @@ local function note_bad_rows(key, listed, ordinal, rows, own)
   return listed
 end
 
--- XLEN fails on a key of another type, before anything is written.
+-- XLEN fails on a key of another type, before the script writes anything.
 local function require_stream(stream) redis.call('XLEN', stream) end
 
--- Writes dead letters. ARGV from `about` on are sink, epoch, partition, target, and then for each
--- letter: reason, key, row, base64.
+-- Writes dead letters. ARGV[about..] are sink, epoch, partition, target, and then for each letter:
+-- reason, key, row, base64.
 local function write_letters(stream, about)
   for at = about + 4, #ARGV, 4 do
     redis.call('XADD', stream, '*', 'sink', ARGV[about], 'epoch', ARGV[about + 1],

@@ -1,11 +1,11 @@
--- Replaces a record by one that decides an epoch, if its stamp is the expected one and each chunk of
--- the epoch is there, whole: a failover may have taken back what was staged last.
+-- Replaces a record by one that decides an epoch, if it has the expected stamp and the log has each chunk
+-- of the epoch completely: a failover may have lost the last staged chunks.
 -- KEYS[1..5] see record.lua   KEYS[6..] the log of each attempt
 -- ARGV[1] name     ARGV[2] expected stamp   ARGV[3..6] the new revision, stamp, token, body
 -- ARGV[7] name of the auxiliary record (may be empty)   ARGV[8] its text
 -- ARGV[9..] for each chunk: index of its log in KEYS, seq, bytes
--- Returns {status, log, seq, revision, stamp, token, body}; the last four are the record as it then
--- is. Status: 'done'; 'late' if the stamp is another one; 'missing' with a chunk, nothing written.
+-- Returns {status, log, seq, revision, stamp, token, body}; the last four are the resulting record.
+-- Status: 'done'; 'late' if the stamp differs; 'missing' with log and seq of a chunk, nothing written.
 local function answer(status, log, seq)
   return {status, log or '', seq or '', unpack(record_there())}
 end

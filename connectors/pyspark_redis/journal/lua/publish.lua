@@ -4,10 +4,10 @@
 -- ARGV[4..7] the decided record (revision, stamp, token, body)   ARGV[8..11] the finished one
 -- ARGV[12] name of the auxiliary record (may be empty)   ARGV[13] its text
 -- ARGV[14..] for each chunk: index of its log in KEYS, seq, bytes
--- Returns {status, detail, detail, revision, stamp, token, body}; the last four are the record as
--- it then is. Status: 'done'; 'late' if the stamp is another one; 'missing' with an attempt's
--- log and seq, nothing written; decided and applied up to a bad row: 'refused' with key and reason of
--- one that Redis refused, 'bad' at a chunk with dead letters of its task.
+-- Returns {status, detail, detail, revision, stamp, token, body}; the last four are the resulting record.
+-- Status: 'done'; 'late' if the stamp differs; 'missing' with an attempt's log and seq, nothing written.
+-- If the epoch is decided and applied up to a bad row: 'refused' with key and reason of a row that Redis
+-- refused, 'bad' at a chunk with dead letters of its task.
 local function answer(status, first, second)
   return {status, first or '', second or '', unpack(record_there())}
 end
@@ -25,7 +25,7 @@ for at = 14, #ARGV, 3 do
   chunks[#chunks + 1] = cmsgpack.unpack(payload)
 end
 
--- From here on the epoch is decided, should a later step fail.
+-- From here on the epoch is decided, even if a later step fails.
 redis.call('SADD', KEYS[2], ARGV[1])
 write_record(held[2], ARGV, 4)
 write_auxiliary(ARGV[12], ARGV[5], ARGV[13])

@@ -1,5 +1,5 @@
--- Takes back the progress over the chunks that are noted, if no row of the epoch is stored: they are tried
--- again once the target is mended.
+-- Reverts the progress over the noted chunks, if no row of the epoch is stored: the connector tries them
+-- again once the target is corrected.
 -- KEYS[1] record   ARGV[1] token of the decision
 local held = redis.call('HMGET', KEYS[1], 'token', 'aside', 'stored', 'bad')
 local found = ordinals(held[4])
