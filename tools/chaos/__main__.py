@@ -1,4 +1,4 @@
-"""`python -m tools.chaos --store redis`: faults drawn from a seed, and a count at the end."""
+"""`python -m tools.chaos --store redis`: injects faults drawn from a seed, then counts rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OUT = Path(__file__).parents[2] / ".build" / "chaos"
 
 
 def main() -> int:
-    """Give the exit status: 0 if every store kept what it promises."""
+    """Run; the exit status is 0 if no store broke a promise."""
     given = _arguments()
     go_apart()
     tidy_when_terminated()
@@ -66,10 +66,10 @@ def _tell(what: str) -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tools.chaos", description=__doc__)
     parser.add_argument("--store", default="all", choices=[*MAKERS, PIPELINES, "all"])
-    parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--kills", type=int, default=20, help="number of kills per store")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="number of rows per store")
+    parser.add_argument("--seed", type=int, default=1, help="seed of faults and rows")
+    parser.add_argument("--out", type=Path, default=OUT, help="directory for records and logs")
     return parser.parse_args()
 
 

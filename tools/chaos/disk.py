@@ -1,4 +1,4 @@
-"""A small disk for a store, that can be full."""
+"""A small disk for a store, which a fault can fill."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 
 ROOM = 4 << 30
 MARGIN = 64 << 20
-"""What a store writes at most while the disk is made smaller; if not, it is tried again."""
+"""The most bytes that a store writes while the disk shrinks; `fill` retries with more."""
 
 APART = "SPARKONCE_CHAOS_APART"
 
 
 def go_apart() -> None:
-    """Run this program again where its mounts are its own and end with it, if that can be."""
+    """Run this program again in its own mount namespace, which ends with it, if possible."""
     able = os.geteuid() == 0 and APART not in os.environ and shutil.which("unshare")
     if able and subprocess.run(["unshare", "-m", "true"], check=False).returncode == 0:
         os.environ[APART] = "1"
@@ -26,7 +26,7 @@ def go_apart() -> None:
 
 
 def why_not() -> str:
-    """Why there can be no small disk here; empty if there can."""
+    """Why a small disk is impossible here; empty if it is possible."""
     return "" if APART in os.environ else "only root may mount a disk, and `unshare -m` must work"
 
 
@@ -39,7 +39,7 @@ class SmallDisk:
         self._mount(ROOM).check_returncode()
 
     def fill(self) -> None:
-        """Leave it no room, although the store goes on writing meanwhile."""
+        """Leave no free space, even while the store continues to write."""
         room = MARGIN
         while self._mount(self._used() + room, "remount,").returncode:
             room *= 2
@@ -54,7 +54,7 @@ class SmallDisk:
                         end += step
 
     def clear(self) -> None:
-        """Give it room again."""
+        """Free the space again."""
         self._ballast.unlink(missing_ok=True)
         self._mount(ROOM, "remount,").check_returncode()
 

@@ -22,11 +22,11 @@ from sparkonce.tck.spark.cluster import Cluster
 from sparkonce.tck.spark.processes import Session
 
 FAILED = "terminated with error"
-"""Spark says so of a query, and then why."""
+"""The text by which Spark reports a failed query; the reason follows."""
 
 EXPECTED = {"StoreUnreachable", "StoreRefused", "StagedDataMissing", "ConcurrentDriver"}
-"""What the connector may say under fire. Any other of its errors says what is not so: that a
-checkpoint or the store has lost something, or that a row or an option is wrong."""
+"""Errors that the connector may raise in a chaos run. Any other error is a false alarm: it claims
+that a checkpoint or the store lost data, or that a row or an option is wrong."""
 
 ERROR = re.compile(r"sparkonce\.errors\.(\w+)(.*)")
 BUG = re.compile(
@@ -45,8 +45,8 @@ class Mode:
     """How a driver runs.
 
     Attributes:
-        clustered: on two executors that are processes of their own, not in its own JVM.
-        patient: waits long for an answer of the store, so that a slow task gets a twin.
+        clustered: whether tasks run on two separate executor processes, not in the driver's JVM.
+        patient: whether it waits long for a reply of the store, so that a slow task gets a twin.
     """
 
     clustered: bool = False
@@ -69,11 +69,11 @@ class ChaosDriver(Session):
 
     @property
     def failed(self) -> bool:
-        """Whether a query of it has ended by an error; the process may live a little longer."""
+        """Whether one of its queries has failed; the process may live a little longer."""
         return FAILED in self.said
 
     def end(self) -> tuple[str, str]:
-        """Name and text of the error by which its first query ended."""
+        """Name and text of the error that ended its first query."""
         found = self._known_end() or self._strange_end() or OTHER.search(self._why or self.said)
         if found is None:
             return "unknown", self.last_words(3)
@@ -82,20 +82,20 @@ class ChaosDriver(Session):
 
     @property
     def _why(self) -> str:
-        """What Spark says of the query that ended first."""
+        """Spark's report on the query that ended first."""
         return "".join(self.said.split(FAILED, 2)[1:2])
 
     def _known_end(self) -> re.Match[str] | None:
-        """The connector's own error, or Spark's about what faults do to a query."""
+        """An error of the connector, or Spark's error about the effect of a fault."""
         known = [found for kind in (ERROR, BUG, SPARKS) if (found := kind.search(self._why))]
         return min(known, key=re.Match.start) if known else None
 
     def _strange_end(self) -> re.Match[str] | None:
-        """An error of Python that the connector should have made its own."""
+        """An error of Python that the connector should have translated."""
         return None if self._known_end() else next(PYTHONS.finditer(self._why), None)
 
     def alarms(self) -> set[str]:
-        """Errors that nothing called for, whenever it spoke of them."""
+        """Errors without a cause, anywhere in its log."""
         log = self.said
         said = [*ERROR.findall(log), *BUG.findall(log)]
         if strange := self._strange_end():
@@ -104,7 +104,7 @@ class ChaosDriver(Session):
 
 
 class ChaosSpark:
-    """Settings and environment of drivers, and the cluster, once one is needed."""
+    """Settings and environment of drivers, and the cluster, which starts on demand."""
 
     def __init__(self, home: Path) -> None:
         self.home, self._scratch = home, home / "scratch"
@@ -136,25 +136,25 @@ class ChaosSpark:
 
 SAME_END = 6
 HUNGRY = 2.0
-"""Seconds after which queries that are waited for are fed."""
+"""Seconds of waiting after which the run feeds the queries."""
 
 
 class NotReached(Exception):
-    """What was waited for did not come about."""
+    """An expected event did not happen."""
 
 
 class Broken(Exception):
-    """The run can't go on, or something is not as it is promised."""
+    """The run can't continue, or a promise was broken."""
 
 
 class DriverKeeper(ABC):
-    """Has a driver run, as whoever runs queries does, and knows how each has ended.
+    """Keeps a driver running, as a supervisor does, and records how each driver ended.
 
     Attributes:
-        mode: of the next driver.
-        drivers: how many were started.
-        zombies: those that must end, whatever they say.
-        deadline: by `time.monotonic()`, after which nothing is waited for.
+        mode: the mode of the next driver.
+        drivers: the number of started drivers.
+        zombies: drivers that must end, with any error.
+        deadline: the end of all waiting, by `time.monotonic()`.
     """
 
     deadline = math.inf
@@ -171,14 +171,14 @@ class DriverKeeper(ABC):
 
     @abstractmethod
     def _queries(self) -> Mapping[str, Query]:
-        """What the next driver runs."""
+        """The queries of the next driver."""
 
     @abstractmethod
     def feed(self) -> None:
-        """Give the queries something to do."""
+        """Write new rows to the sources."""
 
     def hungry(self) -> bool:
-        """Whether a query has nothing left to do; it is not known if a subclass does not tell."""
+        """Whether a query has no rows left to read; True unless a subclass knows better."""
         return True
 
     def checkpoint(self, query: str) -> Path:
@@ -189,7 +189,7 @@ class DriverKeeper(ABC):
         return {name: _last(self.checkpoint(name) / "commits") for name in self.names}
 
     def start(self) -> ChaosDriver:
-        """Start a driver, beside what there is."""
+        """Start a driver; others keep running."""
         self.drivers += 1
         home = self.home / f"driver-{self.drivers:03d}"
         job = Job(self._queries(), self.spark.settings(self.mode))
@@ -198,7 +198,7 @@ class DriverKeeper(ABC):
         return self.driver
 
     def supervise(self) -> None:
-        """Start the driver again if it has ended, as whoever runs a query does."""
+        """Restart the driver if it has ended, as a supervisor does."""
         self._reap()
         if self.driver is None:
             self.start()
@@ -225,7 +225,7 @@ class DriverKeeper(ABC):
             time.sleep(0.01)
 
     def advance(self, epochs: int, patience: float = 180.0) -> None:
-        """Wait until all queries have committed so many epochs more."""
+        """Wait until each query has committed `epochs` more epochs."""
         before = self.epochs()
 
         def advanced() -> bool:
@@ -235,9 +235,9 @@ class DriverKeeper(ABC):
         self.until(advanced, "all queries commit", patience)
 
     def kill(self, *, tree: bool) -> None:
-        """SIGKILL for the driver: with its Python workers, or they are left to find out."""
+        """Send SIGKILL to the driver; with `tree`, also to its Python workers."""
         if self.driver is None:
-            raise Broken("there is no driver to kill")
+            raise Broken("no driver exists to kill")
         self.bury_dead()
         if tree:
             self.driver.close()
@@ -253,7 +253,7 @@ class DriverKeeper(ABC):
             self.driver = None
 
     def bury_dead(self) -> None:
-        """End what drivers that were killed alone have left: their Python workers."""
+        """End the Python workers that outlived a killed driver."""
         while self._dead:
             self._dead.pop().close()
 
@@ -272,12 +272,12 @@ class DriverKeeper(ABC):
             raise Broken(f"{SAME_END} drivers ended with nothing committed: {name}: {text}")
 
     def ends(self) -> dict[str, int]:
-        """By which errors drivers have ended, but for zombies, which must."""
+        """The errors that ended drivers, with their counts, except those of zombies."""
         ended = (one for one in self._judged() if one.failed or one in self._ended)
         return dict(Counter(driver.end()[0] for driver in ended))
 
     def alarms(self) -> list[str]:
-        """What drivers have said that is not so, whoever ended them; not what zombies said."""
+        """False alarms of drivers, except those of zombies."""
         said = ((driver.home.name, driver.alarms()) for driver in self._judged())
         return [f"{name}: {', '.join(sorted(alarms))}" for name, alarms in said if alarms]
 
@@ -286,5 +286,5 @@ class DriverKeeper(ABC):
 
 
 def _last(log: Path) -> int:
-    """The number of the last file of a query's log; -1 if there is none."""
+    """The number of the last file of a query's log; -1 if the log is empty."""
     return max((int(file.name) for file in log.glob("[0-9]*") if file.name.isdigit()), default=-1)

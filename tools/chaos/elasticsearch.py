@@ -1,4 +1,4 @@
-"""Elasticsearch under fire."""
+"""Elasticsearch as the target of a chaos run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FIELDS = {
 AT_ONCE = 10_000
 VISIBLE = "chaos-visible"
 BY_FENCE = {"fences": {"terms": {"field": "sparkonce.fence", "size": 65_000}}}
-"""The rows of each epoch: a decision has a fence of its own."""
+"""Counts the rows of each epoch: each decision has its own fence."""
 
 LEDGER, LOG = b"/sparkonce-ledger/_doc/record", b"/sparkonce-log/"
 POINTS = {
@@ -66,7 +66,7 @@ class ElasticsearchTarget(Target):
 
     def options(self, query: str) -> dict[str, str]:
         how = {
-            # Without a key a row that is written by two attempts is there twice.
+            # Without a key, a row that two attempts write becomes two documents.
             ROWS: {
                 "writeMode": "append",
                 "visibleAlias": VISIBLE,
@@ -77,7 +77,7 @@ class ElasticsearchTarget(Target):
         return {"index": f"chaos-{query}", **how[query]}
 
     def rows(self) -> Iterator[Witness]:
-        """One for each document."""
+        """One witness for each document."""
         with connect(self.url) as client:
             client.indices.refresh(index="chaos-rows")
             for row in _documents(client, "chaos-rows"):
@@ -112,7 +112,7 @@ class ElasticsearchTarget(Target):
 
 
 def _summed(rows: Iterator[dict[str, Any]]) -> Counts:
-    """The counters; a second document of the same counter can't hide behind the first."""
+    """The counters; adds up several documents of one counter, so that none is hidden."""
     counts: Counts = {}
     for row in rows:
         at = row["side"], row["bucket"]
@@ -122,5 +122,5 @@ def _summed(rows: Iterator[dict[str, Any]]) -> Counts:
 
 
 def _documents(client: Any, index: str) -> Iterator[dict[str, Any]]:
-    """All documents of an index, as of one moment."""
+    """All documents of an index at one moment."""
     return (hit["_source"] for hit in scan(client, index=index, size=AT_ONCE))

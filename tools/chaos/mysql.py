@@ -1,4 +1,4 @@
-"""MySQL and MariaDB under fire."""
+"""MySQL and MariaDB as targets of a chaos run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 DURABLE = ("--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1", "--local-infile=1")
 LOG, LEDGER = b"`sparkonce_log`", b"`sparkonce_ledger`"
 TABLES = {
-    # No key: a row that is written twice is there twice.
+    # No key, so a row that is written twice becomes two rows.
     ROWS: "part INT NOT NULL, place BIGINT NOT NULL, amount BIGINT NOT NULL, draw CHAR(36)",
     COUNTERS: "side VARCHAR(5), bucket INT, n BIGINT NOT NULL, amount BIGINT NOT NULL,"
     " PRIMARY KEY (side, bucket)",
@@ -24,7 +24,7 @@ SUMS = "SELECT SUM(IF(side = 'left', n, 0)), SUM(IF(side = 'right', n, 0)) FROM 
 
 
 def _applies(request: bytes) -> bool:
-    """Whether it writes rows, and not only tries whether it may."""
+    """Whether the request writes rows; a check of rights does not count."""
     return b" INTO" in request and b".`chaos_" in request and b"WHERE 1 = 0" not in request
 
 
@@ -64,7 +64,7 @@ class MySqlTarget(Target):
         return {"dbtable": f"chaos_{query}", **how[query]}
 
     def rows(self) -> Iterator[Witness]:
-        """One for each stored row: one that was written twice comes twice."""
+        """One witness for each stored row; two if a row was written twice."""
         from pymysql.cursors import SSCursor
 
         with connect(self.url) as client, client.cursor(SSCursor) as cursor:
@@ -103,6 +103,6 @@ class MySqlTarget(Target):
 
 
 class MariaDbTarget(MySqlTarget):
-    """The same connector's other server."""
+    """The same connector with a MariaDB server."""
 
     name = "mariadb"

@@ -1,4 +1,4 @@
-"""What judges a run: a recount of Kafka's own log, and a reader that looks all the while."""
+"""Judges a run: a recount of Kafka's log, and a reader that polls the target all the time."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tools.chaos.topic import Event
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the comparison found.
+    """The result of the comparison.
 
     Attributes:
         rows: events in Kafka.
-        lost: events that took no effect, or not with their own values; in rows or counters.
-        duplicated: how often events took effect beyond the first time; in rows or counters.
+        lost: events without an effect, or with wrong values; in rows or counters.
+        duplicated: effects of events beyond the first; in rows or counters.
     """
 
     rows: int
@@ -50,7 +50,7 @@ def compare(events: Iterable[Event], rows: Iterable[Witness], counters: Counts) 
 def _recount(
     events: Iterable[Event],
 ) -> tuple[dict[tuple[int, int], int], Counter[tuple[str, int]], Counter[tuple[str, int]]]:
-    """The amount of each event; for each side and bucket the sum of amounts, and the number."""
+    """The amount of each event; for each side and bucket, the sum of amounts, and the count."""
     amounts: dict[tuple[int, int], int] = {}
     sums: Counter[tuple[str, int]] = Counter()
     numbers: Counter[tuple[str, int]] = Counter()
@@ -67,18 +67,18 @@ SAMPLE = 1.0
 
 
 class Reader:
-    """A thread that reads until it is closed; where the server is down it connects again.
+    """A thread that reads until it is closed; it reconnects if the server is down.
 
     Args:
         watch: see `Target.watch`.
-        began: when the run did, by `time.monotonic()`.
+        began: the start of the run, by `time.monotonic()`.
 
     Attributes:
-        reads: how often it has read.
-        changes: how often that was another state than the one before.
-        torn: how often a part of an epoch was seen without the rest.
-        last: what it saw last, two sums.
-        samples: seconds since then, and how many rows were to be seen.
+        reads: the number of reads.
+        changes: the number of reads that saw a new state.
+        torn: the number of reads that saw a part of an epoch.
+        last: the two sums of the last read.
+        samples: seconds since `began`, each with the number of visible rows.
     """
 
     def __init__(self, watch: Callable[[], Callable[[], tuple[int, int]]], began: float) -> None:
@@ -99,7 +99,7 @@ class Reader:
         while not self._over.is_set():
             try:
                 self._read(self._watch())
-            except Exception:  # whatever a client says of a server that is killed
+            except Exception:  # clients raise various errors if the server is killed
                 time.sleep(10 * PAUSE)
 
     def _read(self, sides: Callable[[], tuple[int, int]]) -> None:

@@ -1,4 +1,4 @@
-"""The stores of the pipelines: what writes to the sources, and what is in sources and targets."""
+"""The stores of the pipelines: writes to the sources, and compares sources with targets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ IDS = 3000
 MOST = "700"
 TIMEOUT = "5"
 BEGUN_AGAIN = 90.0
-"""Seconds in which a server that was killed with much data is there again."""
+"""Seconds in which a killed server with much data restarts."""
 
 REPLICATE = (
     "CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={port}, SOURCE_USER='root',"
@@ -40,7 +40,7 @@ Row = tuple[Any, ...]
 
 
 class PipelineStores:
-    """Redis, MySQL and its replica, Elasticsearch, and a proxy before each that clients know."""
+    """Redis, MySQL and its replica, Elasticsearch, and a proxy for each, which clients use."""
 
     def __init__(self, stack: ExitStack, seed: int) -> None:
         self.chance, self.number = random.Random(seed), 0
@@ -77,7 +77,7 @@ class PipelineStores:
             client.indices.create(index="orders", mappings={"properties": fields})
 
     def versions(self) -> Mapping[str, str]:
-        """Of the servers."""
+        """The versions of the servers."""
         return {
             "redis": describe_private(),
             "mysql": mysql.version_at(self.mysql.url),
@@ -85,7 +85,7 @@ class PipelineStores:
         }
 
     def queries(self, checkpoints: Path) -> dict[str, Query]:
-        """What the driver runs, by name; each has its checkpoint there."""
+        """The queries of the driver by name, each with its checkpoint in `checkpoints`."""
         urls = {
             name: {"url": proxy.url, "timeout": TIMEOUT} for name, proxy in self.proxies.items()
         }
@@ -113,7 +113,7 @@ class PipelineStores:
     # -- the sources
 
     def write(self, rows: int) -> None:
-        """Append entries, and change rows; what is away for a moment is passed."""
+        """Append entries and change rows; skips a server that is unreachable."""
         with suppress(redis.RedisError), redis.from_url(self.redis.url) as client:
             pipe = client.pipeline(transaction=False)
             for _ in range(rows):
@@ -149,11 +149,11 @@ class PipelineStores:
     # -- a failover
 
     def fail_over(self) -> str:
-        """Let the replica be the primary, by GTID, after a time in which it is behind."""
+        """Promote the replica by GTID, after queries connected to it while it lagged."""
         self._ask(self.replica, "STOP REPLICA SQL_THREAD")
         self.write(400)
         self.proxies["mysql"].lead_to(self.replica.url)
-        yielded = "queries were led to it while it was behind"
+        yielded = "queries connected to the replica while it lagged"
         self._ask(self.mysql, "SET GLOBAL super_read_only = 1")
         (((gtids,),)) = self._ask(self.mysql, "SELECT @@global.gtid_executed")
         self._ask(self.replica, "START REPLICA SQL_THREAD")
@@ -170,10 +170,10 @@ class PipelineStores:
         self.servers["mysql"] = self.mysql
         return yielded
 
-    # -- what is there
+    # -- the comparison
 
     def differences(self) -> dict[str, tuple[int, int]]:
-        """For each pipeline how many rows are missing or stale, and how many are too many."""
+        """For each pipeline, the number of missing or stale rows, and of surplus rows."""
         entries, landed = self._entries(), self._landed()
         orders, index, hashes = self._orders(), self._index(), self._hashes()
         return {
@@ -183,7 +183,7 @@ class PipelineStores:
         }
 
     def count(self) -> int:
-        """Entries of the streams, and transactions of the log."""
+        """The number of entries in the streams plus transactions in the log."""
         (((gtids,),)) = self._ask(self.mysql, "SELECT @@global.gtid_executed")
         return self._entries().total() + _many(gtids)
 
@@ -228,7 +228,7 @@ class PipelineStores:
 
 
 def apart(source: Mapping[int, Row], target: Mapping[int, Row]) -> tuple[int, int]:
-    """How many rows of the source are missing or stale in the target, and how many are too many."""
+    """The number of rows that are missing or stale in the target, and of surplus rows."""
     stale = sum(target.get(key) != row for key, row in source.items())
     return stale, len(target.keys() - source.keys())
 

@@ -1,8 +1,8 @@
-"""From store to store under fire: `python -m tools.chaos --store pipelines`.
+"""Chaos runs from store to store: `python -m tools.chaos --store pipelines`.
 
-One driver runs three queries: entries of Redis streams into a table; changes of another table, as
-the binary log has them, into an index, and into hashes. Faults strike while all of them have
-something to do. At the end source and target are compared.
+One driver runs three queries: entries of Redis streams into a table; changes of another table, from
+the binary log, into an index and into hashes. Faults strike while all queries have rows to read. At
+the end the run compares source and target.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ REQUESTS = {
 }
 PIPELINES = ("stream-to-table", "log-to-index", "log-to-hashes")
 FEED, PATIENCE = 300, 240.0
-"""Entries that are written at a time; seconds in which a query must get on."""
+"""Entries in one write; seconds in which a query must commit an epoch."""
 
 
 class PipelinesDriver(DriverKeeper):
-    """Has the queries of all pipelines run."""
+    """Runs the queries of all pipelines."""
 
     def __init__(self, stores: PipelineStores, home: Path, spark: ChaosSpark) -> None:
         super().__init__(home, spark, PIPELINES)
@@ -94,11 +94,11 @@ class PipelinesRun(ChaosRun):
     def strike(self, fault: str) -> str:
         self.keeper.advance(1, PATIENCE)
         self.stores.write(FEED)
-        self._go_on_for(self.chance.uniform(0.1, 3.0))
+        self._run_for(self.chance.uniform(0.1, 3.0))
         began = time.monotonic()
-        return self.note(fault, began, self._bring_about(fault))
+        return self.note(fault, began, self._inject(fault))
 
-    def _bring_about(self, fault: str) -> str:
+    def _inject(self, fault: str) -> str:
         if fault in (DRIVER, TREE):
             self.keeper.supervise()
             self.keeper.kill(tree=fault == TREE)
@@ -107,8 +107,8 @@ class PipelinesRun(ChaosRun):
             return self._kill_worker()
         if fault == FAILOVER:
             return self.stores.fail_over()
-        for name, told in KILLED.items():
-            if fault == told:
+        for name, kind in KILLED.items():
+            if fault == kind:
                 return self._kill_server(name)
         return self._fail_network(*fault.split(" at ", 1))
 
@@ -119,16 +119,16 @@ class PipelinesRun(ChaosRun):
         inside = psutil.Process(driver.process.pid).children(recursive=True)
         workers = [one for one in inside if one.is_running() and "pyspark.daemon" in _said(one)]
         if not workers:
-            return "there was none"
+            return "no worker was running"
         self.chance.choice(workers).kill()
         return f"one of {len(workers)}"
 
     def _kill_server(self, name: str) -> str:
         server, away = self.stores.servers[name], self.chance.choice((0.0, 2.0, 6.0))
         server.kill()
-        self._go_on_for(away)
+        self._run_for(away)
         server.start()
-        return f"away for {away:g} s"
+        return f"down for {away:g} s"
 
     def _fail_network(self, kind: str, request: str) -> str:
         name, matching = REQUESTS[request]
@@ -139,23 +139,23 @@ class PipelinesRun(ChaosRun):
         with suppress(NotReached):
             self.keeper.until(lambda: proxy.cuts > before, request, 30.0)
         proxy.restore()
-        return "" if proxy.cuts > before else "it did not come"
+        return "" if proxy.cuts > before else "the request did not arrive"
 
-    def _go_on_for(self, seconds: float) -> None:
+    def _run_for(self, seconds: float) -> None:
         limit = time.monotonic() + seconds
         while time.monotonic() < limit:
             self.keeper.supervise()
             time.sleep(0.05)
 
     def _finish(self) -> None:
-        """Let the queries come to the end, with nobody in their way; then compare."""
+        """Let the queries read to the end without faults; then compare."""
         self.stores.write(FEED)
         self.say("no more faults; the queries read to the end")
         limit, apart = time.monotonic() + PATIENCE, self.stores.differences()
         while any(map(any, apart.values())) and time.monotonic() < limit:
-            self._go_on_for(2.0)
+            self._run_for(2.0)
             apart = self.stores.differences()
-        self._go_on_for(5.0)  # in which nothing may change any more
+        self._run_for(5.0)  # the targets must not change in this time
         apart = self.stores.differences()
         self.result.rows = self.stores.count()
         self.result.lost = {name: lost for name, (lost, _) in apart.items()}
@@ -171,11 +171,11 @@ def _said(process: psutil.Process) -> str:
 
 @dataclass(kw_only=True)
 class PipelinesResult(RunResult):
-    """What a run showed; its rows are entries of streams, and transactions of the log.
+    """The result of a run; its rows are entries of streams and transactions of the log.
 
     Attributes:
-        lost: by pipeline, rows of the source that the target has not, or not as they are.
-        doubled: by pipeline, rows of the target that the source has not.
+        lost: by pipeline, rows of the source that are missing or stale in the target.
+        doubled: by pipeline, rows of the target that the source lacks.
     """
 
     kills: int
@@ -184,7 +184,7 @@ class PipelinesResult(RunResult):
 
     @property
     def good(self) -> bool:
-        """Whether source and target are the same, and nothing else was not as promised."""
+        """Whether source and target are equal, and no promise was broken."""
         wrong = sum(self.lost.values()) + sum(self.doubled.values())
         return bool(self.lost) and not (wrong or self.alarms or self.broken)
 

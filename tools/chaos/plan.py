@@ -1,4 +1,4 @@
-"""The faults of a run, all drawn from its seed before it begins."""
+"""The faults of a run, drawn from its seed before the run begins."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ CUT_REQUEST, CUT_REPLY, STALL, RESET = "cut request", "cut reply", "stall", "res
 STRAGGLER, DISK = "straggler with a twin", "disk full"
 
 KILLS = {DRIVER: 4, TREE: 2, EXECUTOR: 2, WORKER: 3, ZOMBIE: 2, STORE: 3}
-"""What counts as a kill, and how often each comes in a deck."""
+"""The faults that count as kills, with the number of each in a deck."""
 
 MOVE = "slots moved"
-"""As often as a store is killed, where it can be."""
+"""As many in a deck as kills of the store, if the target can move slots."""
 
 KILLING = (*KILLS, MOVE)
 
 NETWORK = (CUT_REQUEST, CUT_REPLY, STALL, RESET)
 RARE = (STRAGGLER, DISK)
 KILLS_FOR_RARE = 10
-"""One of each rare fault for so many kills; none in a run of a few."""
+"""Kills for one of each rare fault; a run with fewer kills has none."""
 
 EARLY = (DRIVER, TREE, STORE, *NETWORK)
-"""What can strike at a driver that only starts, where the one before was killed."""
+"""Faults that can strike a starting driver, if the driver before was killed."""
 
 LATE, NEVER, DONE = "arrives late", "never arrives", "is done, unanswered"
-"""What becomes of the request at which a fault strikes."""
+"""The fate of the request at which a fault strikes."""
 
 FATES = {
     **dict.fromkeys((EXECUTOR, WORKER), (LATE, NEVER)),
@@ -44,7 +44,7 @@ FATES = {
     MOVE: (LATE, NEVER),
 }
 MOST = {"stage": 6, "apply": 4}
-"""Requests of a kind that an epoch has at least, where they are more than one."""
+"""The least number of requests of a kind in an epoch, if more than one."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,12 @@ class Fault:
     """One fault, and the moment at which it strikes.
 
     Attributes:
-        kind: what happens.
-        point: the kind of request at which it does; empty where it waits for none.
-        nth: at which of these requests from then on.
-        fate: what becomes of that request.
-        early: it waits for the first requests of a driver that starts, so those of a replay.
-        outage: seconds for which a killed store stays away; 0 for: until the driver gives up.
+        kind: the kind of fault.
+        point: the kind of request at which it strikes; empty if it waits for none.
+        nth: the number of that request, counted from the moment the fault is armed.
+        fate: the fate of that request.
+        early: whether it strikes a starting driver, and so the requests of a replay.
+        outage: seconds until a killed store restarts; 0: until the driver gives up.
     """
 
     kind: str
@@ -75,7 +75,7 @@ class Fault:
 
 
 def draw(seed: int, kills: int, target: Target, *, disk: bool) -> list[Fault]:
-    """The faults of a run: so many kills, with each a fault of the network, and rare ones."""
+    """The faults of a run: `kills` kills, a network fault with each, and rare faults."""
     chance = random.Random(f"{seed} {target.name}")
     dealer = _Dealer(chance, target)
     moves = {MOVE: KILLS[STORE]} if target.moves else {}
@@ -97,13 +97,13 @@ def draw(seed: int, kills: int, target: Target, *, disk: bool) -> list[Fault]:
 
 
 def shuffled(chance: random.Random, deck: Sequence[T]) -> Iterator[T]:
-    """The cards of a deck for ever: it is shuffled anew whenever all were dealt."""
+    """The cards of a deck, forever; reshuffles the deck after its last card."""
     while True:
         yield from chance.sample(deck, len(deck))
 
 
 class _Dealer:
-    """Gives faults their moments: all points of a kind come before one comes again."""
+    """Assigns moments to faults: uses all points of a kind before it repeats one."""
 
     def __init__(self, chance: random.Random, target: Target) -> None:
         self._chance, self._tasks = chance, [p for p in target.points if p not in target.in_driver]

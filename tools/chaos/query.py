@@ -1,6 +1,6 @@
-"""The driver's program: all queries of a job, until one of them fails or somebody ends it.
+"""The driver's program: runs all queries of a job until one fails or a signal ends it.
 
-It is started as `python -m tools.chaos.query FILE`; the file holds a `Job` as JSON.
+`python -m tools.chaos.query FILE` starts it; the file holds a `Job` as JSON.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class Query:
     """A query from one store to another.
 
     Attributes:
-        formats: of its source and its sink.
+        formats: the formats of its source and its sink.
         reads: the source's options.
-        writes: the sink's options, and where the checkpoint is.
-        columns: that are written, as SQL expressions; over `draw`, too, where rows are drawn.
-        drawn: SQL expressions over what is read; each replay then computes other rows of these, in
-            tasks that are drawn anew. Empty where rows are written as they are read.
-        schema: of what is read; empty where the source knows it.
+        writes: the sink's options, including the checkpoint location.
+        columns: SQL expressions of the written columns; they may use `draw` if `drawn` is set.
+        drawn: SQL expressions over the rows of the source. Each replay then computes other rows, in
+            other tasks. Empty if the query writes rows unchanged.
+        schema: the schema of the source; empty if the source knows it.
     """
 
     formats: tuple[str, str]
@@ -44,7 +44,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Job:
-    """What a driver runs: queries by name, and the settings of Spark."""
+    """The queries of a driver by name, and the settings of Spark."""
 
     queries: Mapping[str, Query]
     settings: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""Redis under fire."""
+"""Redis as the target of a chaos run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 DURABLE = ("appendonly yes", "appendfsync always")
 WITNESS, COUNTER = "event", "count"
 DRAWS = 14
-"""Random columns. With so many, an epoch above 2,666 rows is applied chunk by chunk."""
+"""The number of random columns. It makes Redis apply an epoch above 2,666 rows chunk by chunk."""
 
 AT_ONCE = 5000
 
@@ -63,7 +63,7 @@ class RedisTarget(Target):
 
     def rows(self) -> Iterator[Witness]:
         with connect(self.url) as client:
-            # A scan may give a name twice; how often its row took effect is what the key says.
+            # A scan may return a name twice; the key's value counts the effects of its row.
             names = iter({*client.scan_iter(f"{WITNESS}:*", count=AT_ONCE)})
             while some := list(islice(names, AT_ONCE)):
                 yield from witnesses(client, some)
@@ -95,14 +95,14 @@ class RedisTarget(Target):
 
 
 def left(names: Iterable[bytes], *more: str) -> list[str]:
-    """Those that are neither rows nor of ledgers; `more` says how others of ledgers begin."""
+    """The keys that belong to neither rows nor ledgers; `more` has other prefixes of ledgers."""
     ledgers = (f"{{sparkonce}}:{name}" for name in ("record:", "names", "decided"))
     known = (*ledgers, f"{WITNESS}:", f"{COUNTER}:", *more)
     return [name for name in (one.decode() for one in names) if not name.startswith(known)]
 
 
 def failover(world: ChaosWorld) -> str:
-    """A replica that has not got the last epochs takes over."""
+    """Promote a replica that lacks the last epochs."""
     target = world.target
     with RedisProcess(f"replicaof 127.0.0.1 {target.server.port}") as replica:
         with connect(replica.url) as client:
@@ -128,7 +128,7 @@ def witnesses(client: object, names: list[bytes]) -> Iterator[Witness]:
 
 
 def _sides(client: object) -> set[tuple[str, int]]:
-    """Every counter that there is, known or not."""
+    """Every counter that exists, known or not."""
     names = client.scan_iter(f"{COUNTER}:*", count=AT_ONCE)  # type: ignore[attr-defined]
     apart = (name.decode().split(":") for name in names)
     return {(side, int(bucket)) for _, side, bucket in apart}

@@ -1,4 +1,4 @@
-"""A Redis Cluster under fire: primaries are killed and failed over, slots move."""
+"""A Redis Cluster as the target of a chaos run: primaries fail over, slots move."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ POINTS = {
     "settle": has(sha(scripts.settle())),
 }
 MOVED = 200
-"""Slots that move at a time."""
+"""The number of slots in one move."""
 
 
 class Server(RedisCluster):
-    """The cluster, as one process of which a primary is killed: the ledger's, or another."""
+    """The cluster as one process; `kill` kills a primary, the ledger's or another."""
 
     def __init__(self, disk: Path | None) -> None:
         super().__init__(*DURABLE, plan=Plan(), home=disk)
@@ -49,7 +49,7 @@ class Server(RedisCluster):
         return all(node.answers() for node in self.living())
 
     def kill(self) -> None:
-        """One that has ended by itself, as on a full disk, is it."""
+        """Kill a primary; if a node has ended by itself, as on a full disk, choose that one."""
         ended = [node for node in self.nodes if not node.alive]
         heads = self.heads()
         ledger = [node for node in heads if slot_of(b"{sparkonce}") in node.slots]
@@ -91,7 +91,7 @@ class ClusterTarget(Target):
         return f"{len(slots)} slots"
 
     def options(self, query: str) -> dict[str, str]:
-        """What replicas have is not lost with their primary."""
+        """Waits for a replica, so that a killed primary loses nothing."""
         return {**RedisTarget.options(self, query), "waitReplicas": "1"}  # type: ignore[arg-type]
 
     def rows(self) -> Iterator[Witness]:
@@ -109,7 +109,7 @@ class ClusterTarget(Target):
         return found
 
     def watch(self) -> Callable[[], tuple[int, int]]:
-        """An epoch is not seen whole here, so one side is all that counts."""
+        """Reads one side only, because a cluster shows epochs in parts."""
         client = redis.RedisCluster("127.0.0.1", self.server.heads()[0].port, socket_timeout=5)
 
         def sides() -> tuple[int, int]:
@@ -122,11 +122,11 @@ class ClusterTarget(Target):
         return sides
 
     def residue(self) -> list[str]:
-        """Lanes and what is known of them are of the ledger."""
+        """Lanes and their recorded progress belong to the ledger."""
         names = (key for _, key in Everywhere(self.server).keys(b""))
         return left(names, "{sparkonce}:lanes:", "sparkonce:{")
 
     def _by_node(self, begin: str) -> Iterator[tuple[redis.Redis, list[bytes]]]:
         for client, _ in Everywhere(self.server).nodes:
-            # A scan may give a name twice; how often its row took effect is what the key says.
+            # A scan may return a name twice; the key's value counts the effects of its row.
             yield client, list({*client.scan_iter(f"{begin}*", count=AT_ONCE)})

@@ -1,6 +1,6 @@
 """Makes docs/reliability.md and its plot from the records in docs/reliability/.
 
-`python -m tools.chaos.report`; every figure on the page comes from the records.
+`python -m tools.chaos.report` takes every figure on the page from the records.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ PIPELINES = "pipelines.json"
 
 POINTS = {
     "stage": "a task appends a chunk to the log",
-    "prepare": "the driver checks that every chunk is there",
-    "lock": "the ledger's row is read and locked",
-    "publish": "a small epoch is decided, applied and finished by one script",
-    "decide": "the ledger is written",
+    "prepare": "the driver checks that every chunk exists",
+    "lock": "the driver reads and locks the ledger's row",
+    "publish": "one script decides, applies and finishes a small epoch",
+    "decide": "the driver writes the ledger",
     "apply": "the rows of a chunk take effect",
-    "show": "the epoch becomes visible behind its alias",
-    "drop": "chunks are deleted",
+    "show": "the alias makes the epoch visible",
+    "drop": "the driver deletes chunks",
     "commit": "COMMIT",
-    "finish": "the ledger says that the epoch is done, or that an attempt is about to be dropped",
-    "clean": "the log is emptied",
+    "finish": "the driver records that the epoch is done, or dooms an attempt, in the ledger",
+    "clean": "the driver empties the log",
 }
 
 Record = dict[str, Any]
 
 
 def records(home: Path = RECORDS) -> tuple[list[Record], Record]:
-    """The runs on record, by store, and that of the pipelines."""
+    """The recorded runs, one for each store, and the run of the pipelines."""
     files = [path for path in sorted(home.glob("*.json")) if path.name != PIPELINES]
     return [_good(path) for path in files], _good(home / PIPELINES)
 
@@ -123,12 +123,12 @@ def _points(runs: Sequence[Record]) -> str:
 
 
 def _checks(runs: Sequence[Record]) -> str:
-    told = [
+    lines = [
         f"- {run['store']}, {name}: `{seen.split(': ')[0]}`"
         for run in runs
         for name, seen in run["checks"].items()
     ]
-    return "\n".join(told)
+    return "\n".join(lines)
 
 
 def _kind(struck: Record) -> str:
@@ -167,7 +167,7 @@ def draw(runs: Sequence[dict[str, Any]], path: Path) -> None:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    mpl.rcParams["svg.hashsalt"] = "sparkonce"  # the same records give the same file
+    mpl.rcParams["svg.hashsalt"] = "sparkonce"  # the same records make the same file
     figure = Figure(figsize=(10, 1.2 + 2.6 * len(runs)), layout="constrained")
     panels = figure.subplots(len(runs), 1, squeeze=False)[:, 0]
     for run, axes in zip(runs, panels, strict=True):

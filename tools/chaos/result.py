@@ -1,4 +1,4 @@
-"""What a run showed: one line, and JSON."""
+"""The result of a run: one line, and JSON."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ MOST_SAMPLES = 500
 
 @dataclass(frozen=True)
 class Struck:
-    """A fault that was brought about.
+    """A fault that struck.
 
     Attributes:
-        fault: one of a plan, or of pipelines in words.
+        fault: a fault of the plan, or the text of a fault of the pipelines.
         at: seconds since the run began.
-        seconds: that it took, until whoever was killed is seen to be gone.
-        seen: what was seen of it.
-        epochs: those that the queries had committed by then.
-        tries: how often it was tried.
+        seconds: its duration, until the killed process has ended.
+        seen: the observed effect.
+        epochs: the last epoch that each query had committed.
+        tries: the number of attempts.
     """
 
     fault: Any
@@ -36,13 +36,13 @@ class Struck:
 
 @dataclass(kw_only=True)
 class RunResult:
-    """What is known of any run.
+    """The result of any run.
 
     Attributes:
-        asked: rows that were asked for; with seed and kills that makes the run again.
-        ends: how drivers ended by themselves, by the names of errors.
-        alarms: what drivers said that is not so.
-        broken: what was not as promised, in words.
+        asked: the requested rows; with seed and kills they reproduce the run.
+        ends: the number of drivers that ended by themselves, by the name of the error.
+        alarms: false alarms of drivers.
+        broken: broken promises, in words.
     """
 
     seed: int
@@ -59,7 +59,7 @@ class RunResult:
 
     @property
     def good(self) -> bool:
-        """Whether all was as promised."""
+        """Whether the run kept all promises."""
         raise NotImplementedError
 
     def write(self, path: Path) -> None:
@@ -68,16 +68,16 @@ class RunResult:
 
 @dataclass(kw_only=True)
 class Result(RunResult):
-    """What a run over one store showed.
+    """The result of a run over one store.
 
     Attributes:
-        planned: kills that were asked for.
-        skipped: kinds of faults that can't come about here, and why.
-        missed: faults that did not come about, and why.
-        checks: what was seen at the end, by the names of the last checks.
-        reads, changes: how often the reader has read, and seen another state than before.
-        leftovers: attempts that `sparkonce gc` has dropped.
-        pace: seconds since the run began, and how many rows a reader saw.
+        planned: the requested kills.
+        skipped: kinds of faults that are impossible on this machine, and why.
+        missed: faults that did not strike, and why.
+        checks: the results of the last checks, by name.
+        reads, changes: the reader's reads, and those that saw a new state.
+        leftovers: attempts that `sparkonce gc` dropped.
+        pace: seconds since the run began, each with the number of rows that a reader saw.
     """
 
     store: str
@@ -100,7 +100,7 @@ class Result(RunResult):
 
     @property
     def good(self) -> bool:
-        """Whether all was as promised, all faults came about, and there was somebody to see it."""
+        """Whether the run kept all promises, all faults struck, and the reader saw rows."""
         counted = self.lost or self.duplicated or self.torn or self.residue
         harm = counted or self.broken or self.alarms
         fired = self.kills == self.planned and not self.missed
@@ -115,5 +115,5 @@ class Result(RunResult):
 
     def write(self, path: Path) -> None:
         few = self.pace[:: len(self.pace) // MOST_SAMPLES + 1]
-        told = {"good": self.good, "kills": self.kills, **asdict(self), "pace": few}
-        path.write_text(json.dumps(told) + "\n")
+        record = {"good": self.good, "kills": self.kills, **asdict(self), "pace": few}
+        path.write_text(json.dumps(record) + "\n")

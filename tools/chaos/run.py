@@ -1,4 +1,4 @@
-"""One run: all faults of the plan, one after the other, and the count at the end."""
+"""One run: strikes with all faults of the plan, one after the other, and counts at the end."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ from sparkonce.operate.cli import main as sparkonce
 
 TRIES = 2
 LEAST = 5000
-"""Events that are produced at a time: so many make an epoch of every kind that a store knows."""
+"""The least events in one burst: enough for an epoch of every kind that a store has."""
 
 LAST_BREATH = 1.0
-"""Seconds in which the requests of those that were killed last have arrived."""
+"""Seconds in which the last requests of killed processes arrive."""
 
 SIGHT = 30.0
-"""Seconds in which the reader sees all that there is."""
+"""Seconds in which the reader must see all rows."""
 
 Tell = Callable[[str], None]
 
 
 class ChaosRun(ABC):
-    """A run of any kind: faults one after the other, the end, and what it showed.
+    """A run of any kind: faults one after the other, the end, and the result.
 
     Attributes:
-        keeper: has the drivers run.
-        result: what was seen so far.
+        keeper: keeps drivers running.
+        result: the result so far.
     """
 
     keeper: DriverKeeper
@@ -71,19 +71,19 @@ class ChaosRun(ABC):
 
     @abstractmethod
     def run(self, stack: ExitStack) -> None:
-        """Do all of it; what was started ends with the stack."""
+        """Run; processes and servers end with the stack."""
 
     @abstractmethod
     def strike(self, fault: Any) -> str:
-        """Bring a fault about, and note it; what was seen of it."""
+        """Strike with a fault, and record it; return the observed effect."""
 
     def take(self, step: Callable[[], None], name: str = "") -> None:
-        """Take a step; what breaks it is told, and does not keep the next one from being taken."""
+        """Run a step; record its error, so that the next step runs anyway."""
         try:
             step()
         except (Broken, NotReached) as error:
             self.result.broken.append(f"{name}{error}")
-        except Exception as error:  # whatever a server or client says
+        except Exception as error:  # servers and clients raise various errors
             self.result.broken.append(f"{name}{self.unforeseen(error)}")
 
     def unforeseen(self, error: Exception) -> str:
@@ -97,13 +97,13 @@ class ChaosRun(ABC):
             self.say(f"{number}/{len(faults)} {fault}{seen and f': {seen}'} ({epochs})")
 
     def note(self, fault: object, began: float, seen: str, tries: int = 1) -> str:
-        """Note a fault that was brought about; what was seen of it."""
+        """Record a fault that struck; return the observed effect."""
         at, took = began - self.began, time.monotonic() - began
         self.result.struck.append(Struck(fault, at, took, seen, self.keeper.epochs(), tries))
         return seen
 
     def judge(self) -> None:
-        """End the drivers, and note what became of them."""
+        """End the drivers, and record how they ended."""
         self.keeper.close()
         result, keeper = self.result, self.keeper
         result.ends, result.alarms = keeper.ends(), keeper.alarms()
@@ -174,7 +174,7 @@ class Run(ChaosRun):
                 why = str(error)
             except Broken:
                 raise
-            except Exception as error:  # whatever a server or client says; others shall strike yet
+            except Exception as error:  # servers and clients raise various errors; faults continue
                 why = self.unforeseen(error)
             else:
                 return self.note(fault, began, seen, tries)
@@ -184,7 +184,7 @@ class Run(ChaosRun):
     # -- the end
 
     def _finish(self) -> None:
-        """Let the queries come to the end of the topic, with nobody in their way."""
+        """Let the queries read to the end of the topic, without faults."""
         world = self.keeper
         world.topic.produce(max(1, self.rows - world.topic.produced))
         world.need(Mode())
@@ -203,7 +203,7 @@ class Run(ChaosRun):
         result.residue = [*target.residue(), *_unfinished(target.url)]
 
     def _look(self, reader: Reader) -> None:
-        """A reader that does not see all that was counted could not have seen what is torn."""
+        """Check that the reader sees all counted rows, or it could have missed a torn epoch."""
         limit, rows = time.monotonic() + SIGHT, self.result.rows
         while reader.last != (rows, rows):
             if time.monotonic() > limit:
@@ -220,7 +220,7 @@ class Run(ChaosRun):
 
 
 def _gc(url: str) -> int:
-    """Attempts that `sparkonce gc` drops with its grace time over."""
+    """The number of attempts that `sparkonce gc --grace 0s` drops."""
     command = ["gc", url, "--grace", "0s", "--yes", "--json"]
     done = CliRunner().invoke(sparkonce, command, catch_exceptions=False)
     if done.exit_code:

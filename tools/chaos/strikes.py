@@ -1,4 +1,4 @@
-"""How each fault is brought about. A strike returns what was seen of it."""
+"""Injects each kind of fault. A strike returns the observed effect."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
 
 CLUSTERED, PATIENT = Mode(clustered=True), Mode(clustered=True, patient=True)
 GIVES_UP = 180.0
-"""Seconds in which a driver has tried all that it tries, aborted, and ended."""
+"""Seconds in which a driver has retried, aborted, and ended."""
 
 FULL = 45.0
 STOPS_ZOMBIES = {
     *("ConcurrentDriver", "StagedDataMissing", "CheckpointBehindSink", "StoreUnreachable"),
     "CONCURRENT_STREAM_LOG_UPDATE",
 }
-"""By what a driver ends that was overtaken: the store tells it, or Spark does by its checkpoint, or
-the connection on which it waited is gone."""
+"""Errors that end a superseded driver: of the connector, of Spark's checkpoint, or of a lost
+connection."""
 
 
 def strike(world: ChaosWorld, fault: Fault, disk: SmallDisk | None) -> str:
-    """Bring a fault about."""
+    """Strike with a fault; return the observed effect."""
     if fault.kind == plan.DISK and disk:
         return fill_disk(world, disk)
     try:
         return STRIKES[fault.kind](world, fault)
     except (ProcessLookupError, psutil.NoSuchProcess) as error:
-        raise NotReached(f"who was to be killed has ended: {error}") from None
+        raise NotReached(f"the process to kill has ended: {error}") from None
     finally:
         world.proxy.restore()
 
@@ -57,7 +57,7 @@ def kill_executor(world: ChaosWorld, fault: Fault) -> str:
     owner = psutil.Process(_reach(world, fault, CLUSTERED))
     above = [one for one in owner.parents() if one.name() == "java"]
     if not above:
-        raise NotReached("the executor has ended, and its worker lives on")
+        raise NotReached("the executor has ended, and its worker still runs")
     above[0].kill()
     _let_go(world, fault)
     return ""
@@ -67,14 +67,14 @@ def kill_worker(world: ChaosWorld, fault: Fault) -> str:
     owner, drivers = _reach(world, fault), world.drivers
     os.kill(owner, signal.SIGKILL)
     _let_go(world, fault)
-    if fault.point in world.target.in_driver:  # lest the next fault strikes at what has no query
+    if fault.point in world.target.in_driver:  # or the next fault strikes a driver without a query
         world.until(lambda: world.drivers > drivers, "the driver ends", GIVES_UP)
     return ""
 
 
 def zombie(world: ChaosWorld, fault: Fault) -> str:
-    """A driver that hangs is taken for dead; another one takes over; then the first wakes up."""
-    _go_on(world, Mode())
+    """Freeze a driver, start another one that takes over, then wake the first."""
+    _commit_first(world, Mode())
     _reach(world, fault, Mode())
     frozen = world.driver
     if frozen is None:
@@ -95,8 +95,8 @@ def zombie(world: ChaosWorld, fault: Fault) -> str:
         frozen.close()
 
 
-def _go_on(world: ChaosWorld, mode: Mode) -> None:
-    """Have a driver that commits, so that what follows is not owed to the fault before."""
+def _commit_first(world: ChaosWorld, mode: Mode) -> None:
+    """Run a driver until it commits, so that later errors do not result from the last fault."""
     world.need(mode)
     world.advance(1)
 
@@ -127,7 +127,7 @@ def kill_store(world: ChaosWorld, fault: Fault) -> str:
             world.until(lambda: world.drivers > ended, "the driver gives up", GIVES_UP)
     finally:
         server.start()
-    return f"away for {fault.outage:g} s" if fault.outage else "away until the driver gave up"
+    return f"down for {fault.outage:g} s" if fault.outage else "down until the driver gave up"
 
 
 def fail_network(world: ChaosWorld, fault: Fault) -> str:
@@ -138,7 +138,7 @@ def fail_network(world: ChaosWorld, fault: Fault) -> str:
 
 
 def move_slots(world: ChaosWorld, fault: Fault) -> str:
-    """Slots go to another node, with all that lies in them, while a request waits."""
+    """Move slots with their keys to another node while a request waits."""
     _reach(world, fault)
     moved = world.target.move()
     _let_go(world, fault)
@@ -146,20 +146,20 @@ def move_slots(world: ChaosWorld, fault: Fault) -> str:
 
 
 def straggler(world: ChaosWorld, fault: Fault) -> str:
-    """A task whose request is held gets a twin, which wins; then the request arrives."""
+    """Hold a task's request until its twin wins; then let the request arrive."""
     _reach(world, fault, PATIENT)
     world.advance(1, patience=PATIENT_FOR - 10.0)
     return "its epoch was committed meanwhile"
 
 
 def fill_disk(world: ChaosWorld, disk: SmallDisk) -> str:
-    _go_on(world, world.mode)
+    _commit_first(world, world.mode)
     server, drivers, began = world.target.server, world.drivers, time.monotonic()
     disk.fill()
     try:
         world.topic.produce(world.burst)
         if not _gives_up(world, drivers):
-            return f"the store waited for {FULL:.0f} s"
+            return f"the store did not give up within {FULL:.0f} s"
     finally:
         disk.clear()
         if not (server.alive and server.answers()):
@@ -170,8 +170,8 @@ def fill_disk(world: ChaosWorld, disk: SmallDisk) -> str:
 
 
 def _gives_up(world: ChaosWorld, drivers: int) -> bool:
-    """Whether store or driver gives up; else the store waits, and nothing may be committed."""
-    for seconds in (FULL / 3, 2 * FULL / 3):  # first what was under way may come to its end
+    """Whether store or driver gives up; else the store waits, and no query may commit."""
+    for seconds in (FULL / 3, 2 * FULL / 3):  # in the first part, started epochs may end
         before = world.epochs()
         with suppress(NotReached):
             world.until(
@@ -181,9 +181,9 @@ def _gives_up(world: ChaosWorld, drivers: int) -> bool:
             )
             return True
     if time.monotonic() > world.deadline:
-        raise NotReached("the run was over before that could be seen")
+        raise NotReached("the run ended before the effect was visible")
     if world.epochs() != before:
-        raise NotReached("the disk was full, and epochs were committed all the same")
+        raise NotReached("queries committed epochs although the disk was full")
     return False
 
 
@@ -204,12 +204,12 @@ STRIKES: dict[str, Callable[[ChaosWorld, Fault], str]] = {
 
 
 def _reach(world: ChaosWorld, fault: Fault, mode: Mode | None = None) -> int:
-    """Wait for the fault's request, and hold it; the process that sent it."""
-    # A cluster is slower: it is left when its driver has ended, unless it is needed. A patient
-    # driver is left at once: nothing that strikes at others would make it give up.
+    """Wait for the fault's request, and hold it; return the process that sent it."""
+    # A driver on a cluster is slower: once it has ended, the next one runs locally, unless the
+    # fault needs a cluster. A patient driver is replaced immediately, because it outlasts faults.
     wanted = mode or (world.mode if world.driver and not world.mode.patient else Mode())
     if fault.early:
-        world.bury_dead()  # lest it strikes at what the workers of the one before still send
+        world.bury_dead()  # or the fault strikes requests of the former driver's workers
         world.mode = wanted
     else:
         world.need(wanted)
@@ -228,13 +228,13 @@ def _arm(world: ChaosWorld, fault: Fault) -> None:
         plan.CUT_REPLY: proxy.cut_reply,
         plan.RESET: proxy.reset,
     }.get(fault.kind, proxy.stall)
-    # A killed store answers nobody, and what waits is stopped before it could be answered.
+    # A killed store sends no reply, and the waiting driver ends before it could get one.
     answered = fault.fate == DONE and fault.kind in (plan.DRIVER, plan.TREE, plan.STORE)
     (proxy.cut_reply if answered else arm)(point, fault.nth)
 
 
 def _owner(world: ChaosWorld, fault: Fault) -> int:
-    """The process at the client's end of the connection that was hit."""
+    """The client process of the connection that the fault hit."""
     if fault.kind not in (plan.EXECUTOR, plan.WORKER):
         return 0
     # A port of a client may serve several connections, to several servers.
@@ -242,11 +242,11 @@ def _owner(world: ChaosWorld, fault: Fault) -> int:
     for one in psutil.net_connections("tcp4"):
         if one.pid and one.raddr and one.laddr.port == port and one.raddr.port in doors:
             return one.pid
-    raise NotReached(f"nobody holds port {port} any more")
+    raise NotReached(f"no process has port {port} any more")
 
 
 def _let_go(world: ChaosWorld, fault: Fault) -> None:
-    """Let the request arrive after all, or take care that it never does."""
+    """Let the request arrive, or ensure that it never arrives."""
     if fault.fate == NEVER:
         world.proxy.disconnect()
     world.proxy.restore()

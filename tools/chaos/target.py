@@ -1,4 +1,4 @@
-"""What a run needs of a store: one small class for each, found here by the name of STORE."""
+"""The targets of chaos runs: one class for each store, found by the name in STORE."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
     from tools.chaos.world import ChaosWorld
 
 SIDES = ("left", "right")
-"""Every event counts on both, so they differ only where a reader sees a part of an epoch."""
+"""Every event counts on both sides, so they differ only if a reader sees a part of an epoch."""
 
 ROWS, COUNTERS = "rows", "counters"
 QUERIES = (ROWS, COUNTERS)
-"""The two queries of a driver. `rows` writes each event to a place of its own, as a witness that
-a row which took effect twice can't hide from; `counters` adds each event to its bucket."""
+"""The two queries of a driver. `rows` writes each event to its own place, as a witness that shows
+every second effect of a row; `counters` adds each event to its bucket."""
 
 LOADING = 180.0
-"""Seconds that a server may take to start with all that it holds."""
+"""Seconds that a server may take to start and load its data."""
 
 Counts = dict[tuple[str, int], tuple[int, int]]
-"""For a side and a bucket: how many events, and the sum of their amounts."""
+"""For a side and a bucket: the number of events, and the sum of their amounts."""
 
 BOTH = [(side, bucket) for side in SIDES for bucket in range(BUCKETS)]
 
 
 @dataclass(frozen=True)
 class Witness:
-    """A row that the target holds: where its event lies in Kafka, and how often it took effect."""
+    """A row of the target: the place of its event in Kafka, and the number of its effects."""
 
     partition: int
     offset: int
@@ -44,18 +44,18 @@ class Witness:
 
 
 class Target(ABC):
-    """A store under fire.
+    """A store in a chaos run.
 
     Attributes:
-        name: as STORE calls it.
-        format: of its sinks.
-        server: the process that is killed; its settings make an acknowledged write last.
-        points: the requests by which a moment is named, and how they are recognised.
-        in_driver: those of them that the driver sends; tasks send the others.
-        moves: whether what it holds can be moved between nodes.
-        whole: whether a reader that has seen an epoch's begin has seen all of it.
-        columns: of query `rows`, as SQL expressions over `part`, `place`, `amount` and
-            `draw`, a random bigint, by which a replay computes other rows.
+        name: its name in STORE.
+        format: the format of its sinks.
+        server: the process that faults kill; its settings make acknowledged writes durable.
+        points: the kinds of requests at which faults strike, each with its predicate.
+        in_driver: the kinds that the driver sends; tasks send the others.
+        moves: whether its data can move between nodes.
+        whole: whether readers see an epoch completely or not at all.
+        columns: the columns of query `rows`, as SQL expressions over `part`, `place`, `amount` and
+            `draw`, a random bigint that makes a replay compute other rows.
     """
 
     name: str
@@ -73,15 +73,15 @@ class Target(ABC):
 
     @property
     def url(self) -> str:
-        """Of the server itself."""
+        """The URL of the server itself."""
         return str(self.server.url)
 
     def proxy(self) -> Proxy:
-        """Make a proxy before it."""
+        """Make a proxy for the server."""
         return Proxy(self.url)
 
     def move(self) -> str:
-        """Move some of what it holds to another node; what was moved, in words."""
+        """Move a part of the data to another node; return a description."""
         raise NotImplementedError
 
     def prepare(self) -> None:  # noqa: B027
@@ -90,35 +90,35 @@ class Target(ABC):
     @property
     @abstractmethod
     def version(self) -> str:
-        """Of the server."""
+        """The version of the server."""
 
     @abstractmethod
     def options(self, query: str) -> dict[str, str]:
-        """The sink's options for a query, but for the URL."""
+        """The sink's options for a query, without the URL."""
 
     @abstractmethod
     def rows(self) -> Iterator[Witness]:
-        """What the target of query `rows` holds."""
+        """The rows in the target of query `rows`."""
 
     @abstractmethod
     def counters(self) -> Counts:
-        """What the target of query `counters` holds."""
+        """The counters in the target of query `counters`."""
 
     @abstractmethod
     def watch(self) -> Callable[[], tuple[int, int]]:
-        """Connect a reader: it tells two sums, which differ where it sees a part of an epoch."""
+        """Connect a reader; it returns two sums, which differ if it sees a part of an epoch."""
 
     @abstractmethod
     def residue(self) -> list[str]:
-        """What the connector has left in the store, but for its ledgers."""
+        """The records that the connector left in the store, except ledgers."""
 
     def last_checks(self) -> Mapping[str, Callable[[ChaosWorld], str]]:
-        """What can only be done at the end, as it destroys data: what was seen, by name."""
+        """Checks for the end of the run, because they destroy data; each returns its result."""
         return {}
 
 
 Make = Callable[["Path | None"], Target]
-"""Makes a target; its server keeps its data on the small disk that is given, if any."""
+"""Makes a target; the server keeps its data on the given small disk, if any."""
 
 
 MAKERS = {
@@ -128,19 +128,19 @@ MAKERS = {
     "mariadb": "mysql:MariaDbTarget",
     "elasticsearch": "elasticsearch:ElasticsearchTarget",
 }
-"""The stores that there are, by the names of STORE."""
+"""The stores, by their names in STORE."""
 
 ALL = ("redis", "redis-cluster", "mysql", "elasticsearch")
-"""What STORE=all means."""
+"""The stores of STORE=all."""
 
 
 def maker(store: str) -> Make:
-    """How the target of a store is made; its client is imported only now."""
+    """The class of a store's target; imports the store's client on demand."""
     module, _, name = MAKERS[store].partition(":")
     make: Make = getattr(import_module(f"tools.chaos.{module}"), name)
     return make
 
 
 def has(*parts: bytes) -> Predicate:
-    """Recognise a request by what is in it."""
+    """A predicate for requests that contain all of `parts`."""
     return lambda request: all(part in request for part in parts)

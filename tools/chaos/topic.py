@@ -1,4 +1,4 @@
-"""The topic that a query reads: fed while it runs, and read again for the count."""
+"""The topic that a query reads: the run feeds it, and reads it again for the count."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BUCKETS = 8
 WAIT, SOON = 30.0, 0.5
 AT_ONCE = 10_000
 ERRORS = 3
-"""The level of syslog from which the client speaks."""
+"""The syslog level from which the client logs."""
 
 Ends = dict[int, int]
 """The next offset of each partition."""
@@ -51,14 +51,14 @@ class Topic:
         )
 
     def produce(self, events: int) -> None:
-        """Append so many events, and wait until the broker has them."""
+        """Append `events` events, and wait until the broker has them."""
         draw = self._random.randrange
         for number in range(events):
             self._append(f"{draw(BUCKETS)},{draw(1000)}", draw(PARTITIONS))
             if number % 1000 == 0:
                 self._producer.poll(0)
         if self._producer.flush(WAIT):
-            raise TimeoutError("Kafka did not take the events")
+            raise TimeoutError("Kafka did not accept the events")
         self.produced += events
 
     def _append(self, value: str, partition: int) -> None:
@@ -68,13 +68,13 @@ class Topic:
                 return self._producer.produce(
                     NAME, value, partition=partition, on_delivery=_delivered
                 )
-            except BufferError:  # the broker is slower than we are
+            except BufferError:  # the broker is slower than the producer
                 if time.monotonic() > limit:
-                    raise TimeoutError("Kafka did not take the events") from None
+                    raise TimeoutError("Kafka did not accept the events") from None
                 self._producer.poll(0.1)
 
     def ends(self) -> Ends:
-        """How far the topic goes."""
+        """The end of each partition."""
         with self._consumer() as consumer:
             return {
                 one: consumer.get_watermark_offsets(TopicPartition(NAME, one), WAIT)[1]
@@ -82,13 +82,13 @@ class Topic:
             }
 
     def events(self) -> Iterator[Event]:
-        """Every event, as Kafka has it."""
+        """Every event in Kafka."""
         left = {one: end for one, end in self.ends().items() if end}
         with self._consumer() as consumer:
             consumer.assign([TopicPartition(NAME, one, 0) for one in left])
             limit = time.monotonic() + WAIT
             while left:
-                # It waits so long for so many, even where no more can come.
+                # The call waits SOON for AT_ONCE messages, even if no more can arrive.
                 for message in consumer.consume(AT_ONCE, SOON):
                     event = _event(message)
                     if event.offset + 1 == left[event.partition]:
@@ -96,7 +96,7 @@ class Topic:
                     yield event
                     limit = time.monotonic() + WAIT
                 if time.monotonic() > limit:
-                    raise TimeoutError(f"Kafka does not give the events up to {left}")
+                    raise TimeoutError(f"Kafka does not return the events up to {left}")
 
     def _consumer(self) -> Consumer:
         return Consumer(

@@ -1,4 +1,4 @@
-"""A run under way: the servers, the driver, and what a fault can do with them."""
+"""A running chaos run: the servers, the driver, and the operations of faults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tools.chaos.target import COUNTERS, QUERIES, ROWS, SIDES, Target
 from tools.chaos.topic import NAME, Ends, Topic
 
 MOST = {ROWS: 8000, COUNTERS: 3000}
-"""Events in an epoch. One of the counters is small enough that Redis shows it whole or not."""
+"""Events in an epoch. One of the counters is small enough for Redis to publish atomically."""
 
 SAID = "split(cast(value as string), ',')"
 EVENTS = {
@@ -27,13 +27,13 @@ EVENTS = {
         f"cast({SAID}[1] as bigint) as amount",
     ),
 }
-"""Each event once, and for the counters twice, once for each side."""
+"""Each event once; for the counters twice, once for each side."""
 
 TIMEOUT, PATIENT = 5, 90
 
 
 class ChaosWorld(DriverKeeper):
-    """What a run consists of; `burst` events are produced at a time, until the `deadline`."""
+    """The parts of a run; produces `burst` events at a time, until the `deadline`."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class ChaosWorld(DriverKeeper):
     # -- moments
 
     def need(self, mode: Mode) -> None:
-        """Have a driver of this mode that has committed an epoch of each query."""
+        """Run a driver of this mode; a new one commits an epoch of each query first."""
         self._reap()
         if self.driver and self.driver.mode != mode:
             self.kill(tree=True)
@@ -75,7 +75,7 @@ class ChaosWorld(DriverKeeper):
         return max(done) >= self.topic.produced
 
     def drain(self) -> None:
-        """Wait until both queries have committed all that the topic holds."""
+        """Wait until both queries have committed all events of the topic."""
         ends = self.topic.ends()
 
         def drained() -> bool:
@@ -84,22 +84,22 @@ class ChaosWorld(DriverKeeper):
 
         while not drained():
             if time.monotonic() > self.deadline:
-                raise Broken(f"the queries did not come to the end: {self.epochs()}")
+                raise Broken(f"the queries did not reach the end: {self.epochs()}")
             time.sleep(0.2)
 
     # -- last checks
 
     def must_fail(self, error: str) -> str:
-        """Wait until the driver has ended with this error; what it said."""
+        """Wait until the driver has ended with this error; return the error."""
         driver, limit = self.driver, time.monotonic() + 120.0
         if driver is None:
-            raise Broken("there is no driver")
+            raise Broken("no driver exists")
         while driver.alive and time.monotonic() < limit:
             self.topic.produce(self.burst)
             time.sleep(1.0)
         name, text = driver.end()
         if driver.alive or name != error:
-            raise Broken(f"the driver should have ended with {error}; it says {name}: {text}")
+            raise Broken(f"the driver did not end with {error}, but with {name}: {text}")
         return f"{name}: {text}"
 
     # -- set-up
