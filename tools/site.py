@@ -1,7 +1,7 @@
 """The docs as a site: `python -m tools.site` builds it, and follows its links.
 
-Pages of options and of the kit's rules come from the code, and are written for the site alone.
-Beside each page lies its Markdown, for machines; llms.txt lists them (https://llmstxt.org).
+The program makes the pages of options and of the kit's rules from the code, for the site only.
+Each page has its Markdown beside it, for machines; llms.txt lists them (https://llmstxt.org).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MORE = {
     "UnreadLost": "following.md#lost-rows",
     "WrittenTwice": "batch.md#inside-foreachbatch",
 }
-"""Where a page says more about an error."""
+"""The page and section with more about an error."""
 
 
 def gather(whole: Path = WHOLE) -> Path:
@@ -76,7 +76,7 @@ def page_of_errors() -> str:
 
 
 def llms(whole: Path = WHOLE) -> str:
-    """The list of pages for machines: each with its title and its first sentence."""
+    """The list of pages for machines, each with its title and its first sentence."""
     lines = ["# sparkonce", "", f"> {_first_sentence(whole / 'index.md')}", "", "## Pages", ""]
     for page in sorted(whole.glob("*.md")):
         title = page.read_text().partition("\n")[0].removeprefix("# ")
@@ -92,7 +92,7 @@ def _first_sentence(page: Path) -> str:
 
 
 def broken(site: Path = SITE) -> Iterator[str]:
-    """The links within the site that lead nowhere."""
+    """The broken links within the site."""
     pages = {page: page.read_text() for page in site.rglob("*.html")}
     places = {page: {place for _, place in PLACE.findall(text)} for page, text in pages.items()}
     for page, text in pages.items():
@@ -114,7 +114,7 @@ def main() -> int:
         shutil.copy(page, SITE / page.name)
     (SITE / "llms.txt").write_text(llms())
     found = sorted(set(broken()))
-    print("\n".join(found) or f"{SITE.relative_to(ROOT)}: all links lead somewhere")
+    print("\n".join(found) or f"{SITE.relative_to(ROOT)}: no broken link")
     return 1 if found else 0
 
 

@@ -1,12 +1,13 @@
-"""A Spark for tests that starts quickly; all else of it is as pip has installed it.
+"""A Spark for tests that starts quickly; otherwise equal to the Spark that pip installed.
 
-`python -m tools.spark_for_tests home FOLDER` makes its home: links to the installed one, but for a
-zip of PySpark that has the compiled modules too. Python workers take PySpark from that zip. Python
-keeps nothing that it compiles from a zip of sources, so the first worker of each kind compiles for
-a second, and a streaming query has five kinds: https://docs.python.org/3/library/zipimport.html
+`python -m tools.spark_for_tests home FOLDER` makes its home: links to the installed Spark, and a
+zip of PySpark that also has the compiled modules. Python workers import PySpark from that zip.
+Python does not cache modules that it compiles from a zip of sources. So the first worker of each
+kind would compile for a second, and a streaming query has five kinds:
+https://docs.python.org/3/library/zipimport.html
 
-`python -m tools.spark_for_tests classes FILE` makes an archive of Spark's classes, as Java maps
-them into memory: a driver that starts with it is there in half the time.
+`python -m tools.spark_for_tests classes FILE` makes an archive of Spark's classes, which Java maps
+into memory. It halves the time in which a driver starts.
 https://docs.oracle.com/en/java/javase/17/docs/specs/man/java.html#application-class-data-sharing
 """
 
@@ -39,7 +40,7 @@ COLUMNS = "n long, s string"
 
 
 def home(folder: Path) -> None:
-    """Make it anew; two runs at once leave one of the two whole ones."""
+    """Make the home again; if two runs race, one of the two complete homes remains."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as made:
         new = Path(made) / "spark"
@@ -60,14 +61,14 @@ def _link(new: Path, folder: str = "", *, leaving_out: Iterable[Path]) -> None:
 
 
 def _compile(archive: Path, shown: Path) -> None:
-    """Add what its sources compile to; tracebacks name them by the place that is shown."""
+    """Add the compiled modules; tracebacks name the sources by the shown path."""
     with tempfile.TemporaryDirectory() as scratch, ZipFile(archive, "a", ZIP_DEFLATED) as both:
         both.extractall(scratch)
         compileall.compile_dir(
             scratch,
             quiet=1,
             rx=TESTS,
-            legacy=True,  # beside its source: an import from a zip does not look into __pycache__
+            legacy=True,  # beside the source: imports from a zip ignore __pycache__
             invalidation_mode=PycInvalidationMode.UNCHECKED_HASH,
             stripdir=scratch,
             prependdir=str(shown),
@@ -77,7 +78,7 @@ def _compile(archive: Path, shown: Path) -> None:
 
 
 class Nowhere(DataSource):
-    """A sink as those of sparkonce are for Spark."""
+    """A sink that looks to Spark like those of sparkonce."""
 
     @classmethod
     def name(cls) -> str:
@@ -96,7 +97,7 @@ class ToNowhere(StreamArrowWriter):
 
 
 def classes(archive: Path) -> None:
-    """Run what most tests run, in a Java that writes down which classes that takes."""
+    """Run a typical test in a Java that records the classes that it loads."""
     new = archive.with_suffix(".new")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
         java = f"{SHORT_LIVED} -Xlog:disable -Xlog:all=error:stderr -XX:ArchiveClassesAtExit={new}"

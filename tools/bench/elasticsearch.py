@@ -1,14 +1,16 @@
-"""How fast the connector of Elasticsearch is, beside what users do. Run it on a quiet machine::
+"""Compares the Elasticsearch connector with others: `python -m tools.bench.elasticsearch write`.
 
-    python -m tools.bench.elasticsearch write     # also elasticsearch-hadoop
-    python -m tools.bench.elasticsearch alone     # the server and its client, without Spark
-    python -m tools.bench.elasticsearch read
-    python -m tools.bench.elasticsearch large     # an epoch of five million rows
-    python -m tools.bench.elasticsearch driver
+Run it on a quiet machine. The commands:
 
-All figures of a table come from one run, one node and the same rows, into an index with the same
-explicit mapping, new for each writer. The server's code is compiled while it runs, so whoever comes
-later has it easier: a pass of all writers comes before those that count.
+    write: writes rows, also with elasticsearch-hadoop.
+    alone: measures the server and its client, without Spark.
+    read: reads documents.
+    large: writes an epoch of five million rows.
+    driver: measures the driver's share of a commit.
+
+All figures of a table result from one run, one node and the same rows. Each writer fills a new
+index with the same explicit mapping. An uncounted pass of all writers runs first, because Java
+compiles the server's code while it runs, which favours later writers.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ TUNED = {
 
 
 def measured() -> ElasticsearchProcess:
-    """A node with the collector that the release comes with; tests take a smaller one."""
+    """A node with the default garbage collector of the release; tests use a smaller one."""
     return ElasticsearchProcess(private_tree(), heap="2g", collector="G1")
 
 
@@ -74,7 +76,7 @@ def fresh(url: str, *indices: str, shards: int = 2) -> None:
 
 
 def total(url: str, index: str) -> tuple[int, float]:
-    """How many rows there are, and the sum of their ids."""
+    """The number of rows, and the sum of their ids."""
     with connect(url) as client:
         client.indices.refresh(index=index)
         ids = {"ids": {"stats": {"field": "id"}}}
@@ -100,7 +102,7 @@ def send_by_hand(url: str, rows: Iterator[Row], **settings: int) -> None:
 
 
 def on_driver(url: str) -> Writer:
-    """What users write first: foreachBatch, and helpers.parallel_bulk on the driver."""
+    """A common first solution: foreachBatch, and helpers.parallel_bulk on the driver."""
     return lambda rows: rows.writeStream.foreachBatch(
         lambda batch, _: send_by_hand(url, batch.toLocalIterator(prefetchPartitions=True))
     )
@@ -144,7 +146,7 @@ def write(given: Namespace) -> None:
 
 
 def alone(given: Namespace) -> None:
-    """The sink, beside requests that were made before and a plain client sends."""
+    """Compares the sink with a plain client that sends prepared requests."""
     rows = given.rows or 200_000
     found: dict[str, list[float]] = {"raw _bulk": [], "stage": [], "commit": [], "stage+commit": []}
     with measured() as node:
@@ -155,7 +157,7 @@ def alone(given: Namespace) -> None:
             fresh(node.url, "raw")
             raw = harness.timed(partial(_send, node.url, bodies))
             stage, commit = harness.stage_and_commit(sink, epoch, batches)
-            if epoch:  # the server warms up in the first one
+            if epoch:  # the first epoch warms up the server
                 for name, each in zip(found, (raw, stage, commit, stage + commit), strict=True):
                     found[name].append(each)
     rates = {name: rows / statistics.median(each) for name, each in found.items()}
@@ -183,7 +185,7 @@ def _send(url: str, bodies: list[bytes]) -> None:
 
 
 class HandReader(harness.HandReader):
-    """What users write: a slice a partition, documents as tuples."""
+    """A common solution: one slice for each partition, documents as tuples."""
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         part = {"slice": {"id": partition.value, "max": PARTS}}

@@ -1,6 +1,6 @@
-"""What the benches share: the same rows for all, writers and readers in turns, medians, tables.
+"""Shared by the benchmarks: the same rows for all, writers and readers in turns, medians, tables.
 
-In the first round Java compiles and workers start, so it never counts.
+The first round never counts, because Java compiles and workers start in it.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ ARROW = pa.schema(
     ]
 )
 PARTS = 4
-"""Files of an epoch, and splits of a reader."""
+"""The number of files in an epoch, and of splits of a reader."""
 
 OWN, OWN_BATCH, BY_HAND = "sparkonce", "sparkonce, df.write", "by hand"
 COUNTING = "counting"
-"""`Nowhere`, which stores nothing: what any sink in Python costs at least."""
+"""`Nowhere`, which stores nothing: the least cost of any sink in Python."""
 
 Writer = Callable[["DataFrame"], "DataStreamWriter"]
 Way = Callable[[], list[float]]
-"""Does something; the seconds of each round of it that counts."""
+"""Runs one way; returns the seconds of each round that counts."""
 
 
 # -- rows
 
 
 def rows_of(numbers: DataFrame) -> DataFrame:
-    """The rows of every bench, of a column `id`."""
+    """The rows of every benchmark, from a column `id`."""
     return numbers.selectExpr(
         "id",
         "concat('customer ', id % 9973) as name",
@@ -69,7 +69,7 @@ def rows_of(numbers: DataFrame) -> DataFrame:
 
 
 def batches_of(ids: range) -> list[pa.RecordBatch]:
-    """The same rows in Arrow."""
+    """The same rows as Arrow."""
     columns = [
         ids,
         [f"customer {at % 9973}" for at in ids],
@@ -96,7 +96,7 @@ def stream(form: str, **options: str) -> Writer:
 
 
 def in_batches(form: str, **options: str) -> Writer:
-    """Each epoch as a batch of foreachBatch."""
+    """Write each epoch as a batch in foreachBatch."""
 
     def write(batch: DataFrame, _: int) -> None:
         batch.write.format(form).mode("append").options(**options).save()
@@ -105,12 +105,12 @@ def in_batches(form: str, **options: str) -> Writer:
 
 
 def in_partitions(send: Callable[[Iterator[Row]], None]) -> Writer:
-    """What users write: foreachBatch, and a function for the rows of each partition."""
+    """A common solution: foreachBatch, and a function for the rows of each partition."""
     return lambda rows: rows.writeStream.foreachBatch(lambda batch, _: batch.foreachPartition(send))
 
 
 def epochs(spark: SparkSession, source: Path, writer: Writer, files: int = PARTS) -> list[float]:
-    """The seconds of each epoch of a stream but the first."""
+    """The seconds of each epoch of a stream, without the first."""
     rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", files)
     with tempfile.TemporaryDirectory(prefix="sparkonce-bench-") as checkpoint:
         started = writer(rows.parquet(f"{source}/*")).option("checkpointLocation", checkpoint)
@@ -126,7 +126,7 @@ def way(
     fresh: Callable[[], object],
     files: int = PARTS,
 ) -> Way:
-    """Writes all epochs of the source into a target that is made anew."""
+    """Writes all epochs of the source into a new target."""
 
     def run() -> list[float]:
         fresh()
@@ -138,7 +138,7 @@ def way(
 def show_single_rows(
     spark: SparkSession, home: Path, writers: Mapping[str, Writer], fresh: Callable[[], object]
 ) -> None:
-    """How long an epoch of one row takes, and how much longer than in a writer that counts."""
+    """Show how long an epoch of one row takes, and how much longer than `Nowhere`."""
     source = make_epochs(spark, home / "single", (range(at, at + 1) for at in range(25)))
     ways = {name: way(spark, source, writer, fresh, 1) for name, writer in writers.items()}
     small = medians(in_turns(ways, 1))
@@ -147,7 +147,7 @@ def show_single_rows(
 
 
 def in_turns(ways: Mapping[str, Way], passes: int, uncounted: int = 0) -> dict[str, list[float]]:
-    """The seconds of each way, over all passes but the first few."""
+    """The seconds of each way in all passes except the first `uncounted` ones."""
     took = defaultdict[str, list[float]](list)
     for turn in track(range(uncounted + passes), "passes"):
         for name, way in ways.items():
@@ -173,17 +173,17 @@ def once(step: Callable[[], object]) -> Way:
 def stage_and_commit(
     query: DirectQuery, epoch: int, batches: list[pa.RecordBatch]
 ) -> tuple[float, float]:
-    """The seconds of both."""
+    """The seconds of staging and of the commit."""
     receipts: list[Any] = []
     staged = timed(lambda: receipts.extend(query.stage_batches(epoch, batches)))
     return staged, timed(lambda: query.commit(epoch, receipts))
 
 
 def show_driver(store: str, query: DirectQuery, given: argparse.Namespace) -> None:
-    """The rows of a commit for each second of the CPU time of the driver.
+    """Show the rows of a commit per second of the driver's CPU time.
 
-    A driver waits for its server most of the time. Its CPU time is what is left where the server
-    answers at once, so it bounds what one driver can move, however many servers are behind it.
+    A driver waits for its server most of the time. With an infinitely fast server only its CPU time
+    would remain, so that limits the rows of one driver with any number of servers.
     """
     query.sink.check()
     rows, found = given.rows or 500_000, []
@@ -204,7 +204,7 @@ LARGE = ("mode", "rows", "s", "rows/s", "largest Python process")
 def large(
     rows: DataFrame, writer: Writer, total: Callable[[], tuple[int, float]], of: int
 ) -> tuple[str, ...]:
-    """One epoch of so many rows: seconds, rows a second, the most memory of a Python process."""
+    """Write one epoch of `of` rows: seconds, rows/s, the peak memory of a Python process."""
     with tempfile.TemporaryDirectory(prefix="sparkonce-bench-") as checkpoint:
         started = writer(rows).option("checkpointLocation", checkpoint)
         query = started.trigger(availableNow=True).start()
@@ -221,7 +221,7 @@ def numbers(spark: SparkSession, rows: int) -> DataFrame:
 
 
 def _peak() -> float:
-    """MiB that the largest Python process of Spark has had."""
+    """The peak memory of Spark's largest Python process, in MiB."""
     found = [0]
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -237,7 +237,7 @@ def _peak() -> float:
 
 
 class Hand(DataSource):
-    """A reader that users write, in Python; a subclass says how rows are read, as tuples."""
+    """A reader as users write it in Python; subclasses read rows as tuples."""
 
     reads: ClassVar[type[HandReader]]
 
@@ -261,7 +261,7 @@ class HandReader(DataSourceReader):
 
 
 def reads(readers: Mapping[str, DataFrame], rows: int, rounds: int) -> dict[str, float]:
-    """The median seconds that each reader takes into `noop`."""
+    """The median seconds of each reader into `noop`."""
     for name, frame in readers.items():
         assert frame.count() == rows, name
     ways = {
@@ -272,7 +272,7 @@ def reads(readers: Mapping[str, DataFrame], rows: int, rounds: int) -> dict[str,
 
 
 def follow(spark: SparkSession, form: str, **options: str) -> Callable[[], int]:
-    """A query of what is there, into `noop`, from its start to its end; how many rows it read."""
+    """A function that runs a query over all existing rows into `noop`; returns the rows read."""
 
     def run() -> int:
         source = spark.readStream.format(form).options(**options)
@@ -288,7 +288,7 @@ def follow(spark: SparkSession, form: str, **options: str) -> Callable[[], int]:
 
 
 def rates(ways: Mapping[str, Callable[[], int]], rounds: int) -> dict[str, float]:
-    """Rows a second of each way, which gives how many it read."""
+    """Rows per second of each way; a way returns the number of rows that it read."""
 
     def way(read: Callable[[], int]) -> Way:
         def seconds_of_a_row() -> list[float]:
@@ -302,14 +302,14 @@ def rates(ways: Mapping[str, Callable[[], int]], rounds: int) -> dict[str, float
     return {name: 1 / each for name, each in medians(took).items()}
 
 
-# -- connectors of the JVM, on the newest Spark that they are made for
+# -- connectors of the JVM, on the newest Spark that they support
 
 OLD_SPARK = "pyspark==3.4.4"
 OLD_PROGRAM = Path(__file__).with_name("old_spark_program.py")
 
 
 def jvm(jars: Sequence[Path], form: str, **given: object) -> list[float]:
-    """The seconds of each folder that was written, or of each read; see `old_spark_program`."""
+    """The seconds of each written folder, or of each read; see `old_spark_program`."""
     home = CACHE / "hadoop-spark"
     python = home / "bin" / "python"
     if not python.exists():
@@ -333,7 +333,7 @@ def folders(source: Path) -> list[str]:
 
 
 def show(title: str, head: Sequence[str], lines: Iterable[Sequence[object]]) -> None:
-    """A table; numbers of more than a thousand have commas."""
+    """Print a table; numbers above a thousand have commas."""
     table = Table(title=title)
     for at, column in enumerate(head):
         table.add_column(column, justify="right" if at else "left", no_wrap=True)
@@ -343,7 +343,7 @@ def show(title: str, head: Sequence[str], lines: Iterable[Sequence[object]]) -> 
 
 
 def show_rates(title: str, found: Mapping[str, float], *against: str) -> None:
-    """Rows a second, and how many times those of others."""
+    """Print rows per second, and the ratio to others."""
     head = ("", "rows/s", *(f"against {other}" for other in against))
     lines = (
         (name, rate, *(f"{rate / found[other]:.2f}" for other in against))
@@ -356,7 +356,7 @@ def show_rates(title: str, found: Mapping[str, float], *against: str) -> None:
 def session(
     settings: Mapping[str, str] | None = None, hand: type[Hand] = Hand
 ) -> Iterator[tuple[SparkSession, Path]]:
-    """A session that knows the sources of the benches, and a folder for rows."""
+    """A session with the sources of the benchmarks registered, and a folder for rows."""
     with (
         tempfile.TemporaryDirectory(prefix="sparkonce-bench-") as scratch,
         local_spark.session(Path(scratch), settings) as spark,
@@ -367,13 +367,13 @@ def session(
 
 
 def main(doc: str | None, commands: Mapping[str, Callable[[argparse.Namespace], None]]) -> None:
-    """Run one of the commands; each has the number of rows of its figures in docs/speed.md."""
+    """Run one of the commands; by default with the number of rows in docs/speed.md."""
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("command", choices=commands)
-    parser.add_argument("--rows", type=int)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rows", type=int, help="number of rows; default: as in docs/speed.md")
+    parser.add_argument("--rounds", type=int, default=3, help="number of rounds that count")
     parser.add_argument("--server", choices=["mysql", "mariadb"], default="mysql")
     given = parser.parse_args()
     commands[given.command](given)

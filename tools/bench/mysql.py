@@ -1,13 +1,15 @@
-"""How fast the connector of MySQL is, beside what users do today. Run it on a quiet machine::
+"""Compares the MySQL connector with others: `python -m tools.bench.mysql write`.
 
-    python -m tools.bench.mysql write [--server mariadb]   # new rows, the same again, single rows
-    python -m tools.bench.mysql read                       # beside Spark's own JDBC
-    python -m tools.bench.mysql follow                     # the binary log, beside a loop in Python
-    python -m tools.bench.mysql large                      # an epoch of ten million rows
-    python -m tools.bench.mysql bytes                      # an epoch of 5 GB; 40 GB of disk
-    python -m tools.bench.mysql driver
+Run it on a quiet machine. The commands, which also take `--server mariadb`:
 
-All figures of a table come from one run, one server and the same rows.
+    write: writes new rows, the same rows again, and single rows.
+    read: reads a table, also with Spark's own JDBC.
+    follow: reads the binary log, also with a loop in Python.
+    large: writes an epoch of ten million rows.
+    bytes: writes an epoch of 5 GB; needs 40 GB of disk.
+    driver: measures the driver's share of a commit.
+
+All figures of a table result from one run, one server and the same rows.
 """
 
 from __future__ import annotations
@@ -49,15 +51,15 @@ UPSERT = (
 JDBC = "Spark JDBC"
 AT_ONCE, WARM_UP = 10_000, 100_000
 LARGE_ROW = 100_000
-"""Bytes that no compression makes fewer."""
+"""Bytes of a row, which no compression reduces."""
 
 SLOW, LOOP = 10, "python-mysql-replication, a loop"
-"""One row of so many is read by the loop."""
+"""The loop reads one of SLOW rows."""
 TABLE = "bench"
 
 
 def by_hand(url: str) -> Writer:
-    """What users write: executemany in each partition, 10,000 rows at a time, then a commit."""
+    """A common solution: executemany in each partition, 10,000 rows at a time, then a commit."""
 
     def send(rows: Iterator[Row]) -> None:
         with connect(url, autocommit=False) as client, client.cursor() as cursor:
@@ -94,7 +96,7 @@ def fresh(url: str, ddl: str = DDL.format("DATETIME(6)")) -> None:
 
 
 def total(url: str) -> tuple[int, float]:
-    """How many rows there are, and the sum of their ids."""
+    """The number of rows, and the sum of their ids."""
     with connect(url, read_timeout=600) as client, client.cursor() as cursor:
         cursor.execute(f"SELECT COUNT(*), SUM(id) FROM {TABLE}")
         return cursor.fetchone()
@@ -105,7 +107,7 @@ def sql_session() -> Any:
 
 
 def write(given: Namespace) -> None:
-    """In a round each writer gets a few rows, all rows, and the same rows again if it can."""
+    """In a round each writer writes a few rows, all rows, and the same rows again if it can."""
     rows = given.rows or 500_000
     with (
         MySqlProcess(private_binary(given.server), *CONFIG) as server,
@@ -147,7 +149,7 @@ def write(given: Namespace) -> None:
 
 
 class HandReader(harness.HandReader):
-    """What users write: a range a partition, rows as tuples."""
+    """A common solution: one range for each partition, rows as tuples."""
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         step = int(self.options["rows"]) // PARTS + 1
@@ -220,7 +222,7 @@ def follow(given: Namespace) -> None:
 
 
 def _by_replication(url: str, rows: int) -> int:
-    """What users write: each row as a dictionary; a part of them."""
+    """A common solution: each row as a dictionary; reads a part of the rows."""
     parts = urlsplit(url)
     login = {"host": parts.hostname, "port": parts.port, "user": "root", "passwd": ""}
     reader = BinLogStreamReader(

@@ -1,8 +1,8 @@
 """Writes folders of parquet by a connector of the JVM, or reads; prints the seconds as JSON.
 
-A program of its own, as such connectors are made for an older Spark; see `harness.jvm`. It is told
-`targets`, the options of the writes before and of those that count, and `folders`; or `options`,
-`schema` and `rounds` of reads.
+A separate program, because these connectors need an older Spark; see `harness.jvm`. Its argument
+is JSON: for writes `folders` and `targets`, the options of warm-up and counted writes; for reads
+`options`, `schema` and `rounds`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def main() -> None:
     spark = builder.config("spark.ui.enabled", "false").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     took: list[float] = []
-    for options in given.get("targets", ()):  # Java compiles what runs often
+    for options in given.get("targets", ()):  # the first writes let Java compile
         folders = map(spark.read.parquet, given["folders"])
         took = [seconds(rows, given["format"], options) for rows in folders]
     for _ in range(given.get("rounds", 0)):

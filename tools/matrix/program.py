@@ -1,4 +1,4 @@
-"""What a cell runs with its own Python: `program.py TASK RESULT`, two files of JSON."""
+"""The program of a cell, run with its own Python: `program.py TASK RESULT`, two files of JSON."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WARNING = "Spark may mix two computations"
 
 
 def checked(urls: dict[str, str], whole: bool, home: Path, java: Path) -> dict[str, Any]:
-    """What the kit finds, of each store that there is."""
+    """The findings of the kit for each available store."""
     from integration.support.kit import counting, redis_stream
 
     env, name = {"JAVA_HOME": str(java)}, f"m{uuid.uuid4().hex[:10]}"
@@ -48,7 +48,7 @@ def checked(urls: dict[str, str], whole: bool, home: Path, java: Path) -> dict[s
 
 
 def refused(java: Path) -> dict[str, Any]:
-    """What a user is told whose Spark has no Python data sources."""
+    """The error that a user sees with a Spark without Python data sources."""
     from pyspark.sql import SparkSession
 
     os.environ["JAVA_HOME"] = str(java)
@@ -61,7 +61,7 @@ def refused(java: Path) -> dict[str, Any]:
 
 
 def versions(java: Path) -> dict[str, str]:
-    """Of all that is in the cell."""
+    """The versions of Python, Java and packages in the cell."""
     found = inspect(java / "bin" / "java")
     of_java = str(found.major) if found else "none"
     packages = {name: _version(name) for name in PACKAGES}

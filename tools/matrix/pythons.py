@@ -1,6 +1,6 @@
-"""Pythons of every release: of this machine, or of a Debian in a tree of its own.
+"""Finds a Python of each release: on this machine, or from Debian in a separate tree.
 
-`python -m tools.matrix.pythons 3.14` prints where the interpreter of a release is.
+`python -m tools.matrix.pythons 3.14` prints the path of the interpreter.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from integration.support.servers.cache import tree
 from integration.support.servers.finder import UnavailableError
 
 DEBIANS = {"3.11": "bookworm", "3.13": "trixie", "3.14": "sid"}
-"""The release of Debian that has each Python; it has no other from 3.10 on."""
+"""The release of Debian with each Python; Debian has no other one from 3.10 on."""
 
-# Python takes its own place for that of the libraries, which are the tree's.
+# Python derives the place of its libraries from its own path, so it must start from the tree.
 WRAPPER = """#!/bin/sh
 exec {tree}/lib64/ld-linux-x86-64.so.2 --argv0 "$0" \\
   --library-path {tree}/usr/lib/x86_64-linux-gnu {tree}/usr/bin/python{release} "$@"
@@ -25,14 +25,14 @@ exec {tree}/lib64/ld-linux-x86-64.so.2 --argv0 "$0" \\
 
 
 def python(release: str) -> Path:
-    """The interpreter of a release, as `3.12`."""
+    """The interpreter of a release, for example `3.12`."""
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     on_path = shutil.which(f"python{release}")
     for found in (on_path, *root.glob(f"versions/{release}.*/bin/python")):
         if found and _runs(Path(found), release):
             return Path(found)
     if release not in DEBIANS:
-        raise UnavailableError(f"no python{release} on PATH, nor in pyenv, nor in Debian")
+        raise UnavailableError(f"no python{release} on PATH, in pyenv or in Debian")
     home = tree(f"python{release}", f"python{release}", DEBIANS[release])
     interpreter = home / "usr/bin" / "python-from-outside"
     interpreter.write_text(WRAPPER.format(tree=home, release=release))
@@ -43,10 +43,10 @@ def python(release: str) -> Path:
 
 
 def _runs(found: Path, release: str) -> bool:
-    """Whether it is one: pyenv puts a stub on the PATH for what it does not have in use."""
+    """Whether the path is a Python of this release; pyenv has stubs on PATH for inactive ones."""
     ask = [found, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
-    told = subprocess.run(ask, capture_output=True, text=True, check=False)
-    return told.stdout.strip() == release
+    done = subprocess.run(ask, capture_output=True, text=True, check=False)
+    return done.stdout.strip() == release
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Makes docs/compatibility.md from the records of the cells in docs/compatibility/.
 
-`python -m tools.matrix.report`; what is told of a cell comes from its record.
+`python -m tools.matrix.report` takes every cell of the page from a record.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HEAD = ("cell", *PACKAGES, *(f"{name} server" for name in SERVERS), "run on", "r
 
 
 def records(home: Path = RECORDS) -> dict[str, Record]:
-    """What is on record, by cell."""
+    """The records by cell."""
     found = [json.loads(path.read_text()) for path in sorted(home.glob("*.json"))]
     return {record["cell"]: record for record in found}
 

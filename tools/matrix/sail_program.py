@@ -1,4 +1,4 @@
-"""Batches in Sail, which is not Spark: `sail_program.py TASK RESULT`, two files of JSON."""
+"""Batches in Sail instead of Spark: `sail_program.py TASK RESULT`, two files of JSON."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ JOBS = (
     ("a job that fails", 2, 2 * ROWS, f"raise_error('{PLANNED}')"),
     ("the next batch", 2, 2 * ROWS, ""),
 )
-"""What is written: in words, the version, the number of rows, and what becomes of the last."""
+"""The jobs: a description, the version, the end of the ids, and the fault of the last row."""
 
 
 def steps(spark: SparkSession, sink: StreamingSink) -> Iterator[dict[str, Any]]:
-    """What became of each job."""
+    """The result of each job."""
     wanted: set[str] = set()
     app = uuid.uuid4().hex
     for tasks, (what, number, rows, fault) in enumerate(JOBS, start=2):

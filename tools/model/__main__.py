@@ -1,6 +1,6 @@
-"""Lets TLC search the model: `python -m tools.model --scope large abort`.
+"""Searches the model with TLC: `python -m tools.model --scope large abort`.
 
-Words are looked for in the names of scopes, or with `--mutants` in those of mutants.
+Words select scopes by name, or with `--mutants` mutants.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ SECONDS = 3600.0
 
 
 def main() -> int:
-    """Search, and say how many states there are and whether the promises hold in all of them."""
+    """Search; print the number of states, and whether the promises hold in all of them."""
     parser = argparse.ArgumentParser(prog="python -m tools.model", description=__doc__)
     parser.add_argument("--scope", choices=["small", "large"], default="small")
     parser.add_argument("--mutants", action="store_true", help="find each mutant of the model")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("words", nargs="*", help="of the names; all without")
+    parser.add_argument("--workers", type=int, default=2, help="threads of TLC")
+    parser.add_argument("words", nargs="*", help="words in the name; default: all")
     given = parser.parse_args()
 
     def named(name: str) -> bool:
@@ -40,21 +40,21 @@ def main() -> int:
 
 
 def _holds(scope: Scope, workers: int) -> bool:
-    """Search a scope, and see that nothing is broken."""
+    """Search a scope; return whether all promises hold."""
     print(f"{scope.name:60}", end="", flush=True)
     begun = time.monotonic()
     found = search(scope, seconds=SECONDS, workers=workers)
     passed = time.monotonic() - begun
-    told = f"{found.broken} does not hold" if found.broken else "all promises hold"
-    told += ", as far as Patient says" if scope.endless else ""
-    print(f"{found.states:>10,} states {passed:>6.0f} s  {told}", flush=True)
+    result = f"{found.broken} does not hold" if found.broken else "all promises hold"
+    result += ", within Patient" if scope.endless else ""
+    print(f"{found.states:>10,} states {passed:>6.0f} s  {result}", flush=True)
     if found.broken:
         print(found.text, file=sys.stderr)
     return not found.broken
 
 
 def _finds(name: str) -> bool:
-    """Find a mutant, and walk what TLC found."""
+    """Find a mutant, and walk TLC's counterexample."""
     print(f"{name:60}", end="", flush=True)
     begun = time.monotonic()
     found = walked(name)

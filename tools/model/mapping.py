@@ -1,4 +1,4 @@
-"""What the explorer calls things, and what docs/model does."""
+"""Maps names of the explorer to names of docs/model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sparkonce.tck.explore.tape import Line
 from sparkonce.tck.simulation.oracles import WITNESS
 
 QUERIES = {"a": "a", "n": "b", "p": "p"}
-"""Of one checkpoint path. The third query of the explorer has another path, and is left out."""
+"""The queries of one checkpoint path. The third query of the explorer has another one."""
 
 SHARED = "orders"
 """The sink id that queries share."""
@@ -35,7 +35,7 @@ WHYS = {
     "BatchOvertaken": "Overtaken",
     "StoreUnreachable": "Unreachable",
 }
-"""Why a commit is refused."""
+"""By error, the model's reason to refuse a commit."""
 
 WRITES = frozenset({"own", "retire", "replay", "decide", "finish", "fence", "claim"})
 KINDS = {
@@ -50,7 +50,7 @@ KINDS = {
     "doom": {"doom"},
     "discard": {"drop"},
 }
-"""Which requests of the model those of a store may be."""
+"""By request of a store, the requests of the model that it may be."""
 
 READING = frozenset(
     {"read", "names", "unfinished", "decided_after", "staged", "check", "look", "fetch"}
@@ -58,7 +58,7 @@ READING = frozenset(
 
 
 def is_claim(name: str) -> bool:
-    """Whether a record says who owns a checkpoint path."""
+    """Whether a record is the claim on a checkpoint path."""
     return name.startswith(CLAIM)
 
 
@@ -68,17 +68,17 @@ def is_known(sink: str) -> bool:
 
 
 def name_of(sink: str) -> str:
-    """A sink by its name in the model."""
+    """The name of a sink in the model."""
     return query_of(sink.partition("@")[0])
 
 
 def query_of(query: str) -> str:
-    """A query, or a sink id, by its name in the model."""
+    """The name of a query, or of a sink id, in the model."""
     return "s" if query == SHARED else QUERIES.get(query, query)
 
 
 def key(actor: str) -> str:
-    """An actor without its part: `a1b` for the driver of that name, and for its commit worker."""
+    """An actor's name without its role: `a1b` for that driver, and for its commit worker."""
     return actor.partition(" ")[2] or actor
 
 
@@ -91,51 +91,51 @@ def is_of_other(request: Request) -> bool:
 
 
 def is_other(line: Line) -> bool:
-    """Whether it is about the query of another path."""
+    """Whether a line belongs to the query of the other path."""
     return key(line.who).startswith("c")
 
 
-# -- what became of a request
+# -- the fate of a request
 
 
 def arrives(line: Line) -> bool:
-    """Whether it took its effect at once."""
+    """Whether the request took effect immediately."""
     return line.fault is None or line.fault.effect
 
 
 def is_heard(line: Line) -> bool:
-    """Whether it was answered."""
+    """Whether the sender got a reply."""
     return line.fault is None or line.fault.answer
 
 
 def is_late(line: Line) -> bool:
-    """Whether it comes late, or once more."""
+    """Whether the request arrives late, or a second time."""
     return line.fault is not None and line.fault.late is not None
 
 
 def may_come(line: Line) -> bool:
-    """Whether it may come later, or is sent again by who got no answer."""
+    """Whether the request may arrive later, or its sender sends it again without a reply."""
     return is_late(line) or not is_heard(line)
 
 
 Fields = dict[str, Any]
 Store = Mapping[str, Any]
-"""A snapshot of it."""
+"""A snapshot of the store."""
 ROW = re.compile(r"[anp]/\d+#(.+)\.(\d+)")
 
 
 @dataclass
 class StoreView:
-    """Look at the store, line by line.
+    """Compares the store line by line.
 
     Args:
-        converging: whether rows take effect one by one. Then a chunk counts once its witness does,
-            which is the row that all chunks share.
+        converging: whether rows take effect one by one. A chunk then counts once its witness takes
+            effect, the row that all chunks share.
 
     Attributes:
-        numbers: of the attempts that have begun.
-        runs: the numbers of those that have begun; 0 stands for none.
-        last: what was seen last.
+        numbers: the numbers of started attempts.
+        runs: the numbers of started runs; 0 represents none.
+        last: the last state.
     """
 
     converging: bool
@@ -148,54 +148,54 @@ class StoreView:
     _stamps: dict[str, str] = field(default_factory=dict)
 
     def known(self, attempts: Iterable[str]) -> list[int]:
-        """The numbers of attempts, without those that never began."""
+        """The numbers of attempts, without those that never started."""
         return [self.numbers[one] for one in attempts if one in self.numbers]
 
     def number(self, run: str) -> None:
-        """Give a run its number, if it has none."""
+        """Assign a number to a run, if it has none."""
         self.runs.setdefault(run, len(self.runs))
 
     # -- rows of a store that converges
 
     def is_witness(self, request: Request) -> bool:
-        """Whether an update is that of the row that all chunks share."""
+        """Whether a request updates the row that all chunks share."""
         return request.name == "update" and bool(given(request)[2] == WITNESS)
 
     def is_own_row(self, request: Request) -> bool:
-        """Whether it is that of another row of a chunk."""
+        """Whether a request updates another row of a chunk."""
         return request.name == "update" and not self.is_witness(request)
 
     def count(self, store: Store, request: Request) -> None:
-        """Note which chunk has taken effect."""
+        """Record the chunk that took effect."""
         if self.is_witness(request) and store["rows"].count(WITNESS) > self._witnesses:
             self._chunks.append(chunk_of(request))
 
     def keep(self) -> None:
-        """This state may come back."""
+        """Keep this state, which a failover may restore."""
         self._kept = list(self._chunks)
 
     def lose(self) -> None:
-        """It does."""
+        """Restore the kept state."""
         self._chunks = list(self._kept)
 
-    # -- all of it
+    # -- the whole store
 
     def changed(self, line: Line) -> Fields:
-        """What differs from what was seen last."""
+        """The parts that differ from the last state."""
         now = self.see(line.store)
         return {name: one for name, one in now.items() if one != self.last.get(name)}
 
     def differs(self, line: Line) -> bool:
-        """Whether a request did anything, be it that a ledger moved."""
+        """Whether a request changed anything, even only a ledger's stamp."""
         return _stamps(line.store) != self._stamps or bool(self.changed(line))
 
-    def pass_by(self, store: Store, told: Fields) -> None:
-        """Go on to the next line, once what changed was told, if it was."""
+    def pass_by(self, store: Store, reported: Fields) -> None:
+        """Advance to the next line; `reported` are the changes that this line reports."""
         self._witnesses, self._stamps = store["rows"].count(WITNESS), _stamps(store)
-        self.last.update(told)
+        self.last.update(reported)
 
     def see(self, store: Store) -> Fields:
-        """All of it."""
+        """The whole store in the form of the model."""
         records = store["records"]
         names = {name_of(one): one for one in records if _is_ledger(one)}
         log = {
@@ -240,25 +240,25 @@ class StoreView:
 
 
 def names_held(store: Store, request: Request) -> bool:
-    """Whether a request names an attempt that the decision holds which is there."""
+    """Whether a request names an attempt that the current decision holds."""
     ledger = from_record(store["records"].get(request.sink, Record()), request.sink)
     return ledger is not None and not ledger.decision.held.isdisjoint(request.attempts)
 
 
 def chunk_of(request: Request) -> tuple[str, int]:
-    """Which one an apply or an update is about: its attempt, and its place there, from 0."""
+    """The chunk of an apply or an update: its attempt, and its number there, from 0."""
     manifest, at = given(request)[:2]
     part, seq = manifest.chunks[at]
     return part.attempt, seq
 
 
 def ordinal(request: Request) -> int:
-    """Which chunk of a decision it is about, from 1; 0 for none."""
+    """The ordinal of a request's chunk in the decision, from 1; 0 for none."""
     return int(1 + given(request)[1]) if request.name in ("apply", "update") else 0
 
 
 def given(request: Request) -> tuple[Any, ...]:
-    """What a request is given; an apply or an update: decision, ordinal, and which chunk or row."""
+    """The arguments of a request; for apply and update: decision, ordinal, and chunk or row."""
     args: tuple[Any, ...] = request.step.args  # type: ignore[attr-defined]
     return args
 

@@ -1,4 +1,4 @@
-"""The mutants of docs/model/mutants.md: who finds each; and their counterexamples, played."""
+"""The mutants of docs/model/mutants.md: the checks that find them, and their counterexamples."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class Mutant:
     """A line of the list.
 
     Attributes:
-        name: that of the kit, if the kit has it.
-        kit: the rule by which the kit finds it, or why it can't.
+        name: its name in the kit, if the kit has it.
+        kit: the rule of the kit that finds it, or why none can.
         explorer: whether the explorer finds it.
-        breaks: the invariant that does not hold in the model with it, or why it can't see it.
-        leaves: the step at which the core leaves the path on which TLC finds it; none where the
-            store in memory can't play it.
-        instead: by name of a definition, which one of docs/model/mutants.tla takes its place.
-        scope: in which TLC finds it.
-        soon: whether that takes seconds.
+        breaks: the invariant that it breaks in the model, or why the model can't show it.
+        leaves: the step at which the core leaves TLC's counterexample; empty if the store in memory
+            can't play it.
+        instead: by name of a definition, its replacement in docs/model/mutants.tla.
+        scope: the scope in which TLC finds it.
+        soon: whether TLC finds it in seconds.
         unlike: why the kit's mutant does not walk the model's counterexample, if it does not.
     """
 
@@ -49,7 +49,7 @@ def _lines() -> Iterator[Mutant]:
         cells = [cell.strip() for cell in line.split("|")]
         name, kit, explorer, breaks, leaves, instead, text, unlike = cells
         within, slow, _ = text.partition("minutes")
-        # A store of the mutants dooms in two steps, as that in memory does.
+        # The mutants' store dooms in two steps, like the store in memory.
         scope = Scope.parse("mutant", ", ".join(filter(None, [within.strip(", "), "OneStep no"])))
         definitions = dict(re.findall(r"`(\w+)`: `(\w+)`", instead))
         found = bool(explorer)
@@ -60,19 +60,19 @@ def _lines() -> Iterator[Mutant]:
 
 ALL = {mutant.name: mutant for mutant in _lines()}
 IN_MODEL = {name: mutant for name, mutant in ALL.items() if mutant.instead}
-"""Those that docs/model has, too."""
+"""The mutants that docs/model has, too."""
 
 KIT = {mutant.name: mutant for mutant in MUTANTS}
 
 
 @dataclass(frozen=True)
 class Walked:
-    """What became of a counterexample.
+    """The result of walking a counterexample.
 
     Attributes:
-        steps: of the way to the broken promise.
-        core: how far the core goes along; None where the store in memory can't play it.
-        twin: how far it does with the kit's mutant in it; None where that takes other steps.
+        steps: the number of steps to the broken promise.
+        core: how far the core follows it; None if the store in memory can't play it.
+        twin: how far the core with the kit's mutant follows it; None if that takes other steps.
     """
 
     steps: int
@@ -81,11 +81,11 @@ class Walked:
 
     @property
     def left(self) -> str:
-        """The step at which the core leaves it; empty if it does not, or can't play it."""
+        """The step at which the core leaves it; empty if the core follows it, or can't play it."""
         return self.core.left if self.core else ""
 
     def is_told_apart(self, leaves: str) -> bool:
-        """Whether the core leaves it at this step, and the twin walks it to the end."""
+        """Whether the core leaves it at this step, and the twin follows it to the end."""
         leaves_it = self.core is None or bool(self.left)
         walks_it = self.twin is None or not self.twin.parted
         return leaves_it and walks_it and self.left == leaves
@@ -102,7 +102,7 @@ class Walked:
 
 
 def walked(name: str, *, quick: bool = False) -> Walked:
-    """Find a mutant of docs/model, and play what TLC found."""
+    """Find a mutant of docs/model, and play TLC's counterexample."""
     mutant = IN_MODEL[name]
     scope = mutant.scope
     path = paths.counterexample(scope, mutant.instead, mutant.breaks, quick=quick)
@@ -121,7 +121,7 @@ def _twin(name: str, path: paths.Path, scope: Scope) -> Played | None:
 
 
 def _is_playable(scope: Scope) -> bool:
-    """Whether the store in memory has the profile, and loses what is lost."""
+    """Whether the store in memory has the profile and the losses of a scope."""
     values = scope.values
     known = "c" not in values["Queries"] and values["Loss"] != "dirty"
     return bool(known and values["Profile"] != "lanes")

@@ -1,4 +1,4 @@
-"""Actors that stop at each request, and the way of their requests to the store."""
+"""Actors that stop at each request, and the network between them and the store."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ Fate = Callable[[Request], Any]
 
 
 def lost(_: Request) -> Any:
-    """What becomes of a request that nobody answers."""
+    """The fate of a request without a reply."""
     raise StoreUnreachable("no answer")
 
 
 def dead(_: Request) -> Any:
-    """What becomes of one whose sender dies."""
+    """The fate of a request whose sender dies."""
     raise Crash("dies")
 
 
 class ScriptedActor:
-    """Somebody who works with the core, from one request to the next.
+    """An actor that runs the core, from one request to the next.
 
     Attributes:
-        pending: the request that it is about to send; None once it is through.
-        answer: what its work gave.
-        error: what it raised.
+        pending: the request that it is about to send; None once its work has ended.
+        answer: the result of its work.
+        error: the error that its work raised.
     """
 
     def __init__(self, name: str, stage: Stage, work: Callable[[ScriptedActor], Any]) -> None:
@@ -59,7 +59,7 @@ class ScriptedActor:
         self.go(lost)  # to its first request
 
     def go(self, fate: Fate) -> None:
-        """Let this become of its request, and let it go on to the next one."""
+        """Apply this fate to its request, and let it run to the next one."""
         self._fate = fate
         self._stage.let(self.actor)
 
@@ -84,7 +84,7 @@ class ScriptedActor:
 
 
 class Stage:
-    """Where actors act, one at a time, while a director says who."""
+    """Runs actors one at a time; a director chooses them."""
 
     def __init__(self, memory: MemoryStore, pool: Pool) -> None:
         self.memory = memory
@@ -93,13 +93,13 @@ class Stage:
         self._chosen = self._director
 
     def run(self, direct: Callable[[], None]) -> None:
-        """Let `direct` run, which tells actors to go on."""
+        """Run `direct`, which lets actors continue."""
         self._director.work = lambda _: direct()
         self.turns.spawn(self._director)
         self.turns.run()
 
     def let(self, actor: Actor) -> None:
-        """The director waits until this actor is at its next request, or through."""
+        """Let the director wait until this actor reaches its next request, or ends."""
         self._chosen = actor
         self.turns.turn(self._director)
 
@@ -108,29 +108,29 @@ class Stage:
 
 
 class Parted(Exception):
-    """The core goes another way than the model."""
+    """The core takes another step than the model."""
 
 
 class Held(NamedTuple):
-    """A request that is on its way; its sender lives only where it waits for the answer."""
+    """A request in flight; its sender lives only while it waits for the reply."""
 
     request: Request
     sender: ScriptedActor | None = None
 
 
 class Network:
-    """Carries requests as a path says.
+    """Carries requests as a path prescribes.
 
     Attributes:
-        sent: what the model has on its way.
-        refused: attempts that the server refuses.
+        sent: the messages in flight in the model.
+        refused: attempts whose rows the server refuses.
     """
 
     def __init__(self, stage: Stage, view: StoreView) -> None:
         self.memory, self.view = stage.memory, view
         self.sent: frozenset[Function] = frozenset()
         self.refused: set[str] = set()
-        self._held: dict[Function, Held] = {}  # also those that have come
+        self._held: dict[Function, Held] = {}  # also messages that have arrived
         self._taking, self._refusing = self.memory.take, False
         self.memory.take = self._take
 
@@ -140,7 +140,7 @@ class Network:
         self._taking(row)
 
     def perform(self, request: Request) -> Any:
-        """Let it take effect, and give its answer."""
+        """Let the request take effect, and return its reply."""
         with self._fitting(request):
             answer = request.step()
         store = self.memory.snapshot()
@@ -157,7 +157,7 @@ class Network:
             self._refusing = False
 
     def fate(self, *, arrives: bool, heard: bool, late: Function | None) -> Fate:
-        """What becomes of a request; `late` is what the model calls it, if it comes late."""
+        """The fate of a request; `late` is its message in the model, if it arrives late."""
 
         def become(request: Request) -> Any:
             if late is not None:
@@ -174,51 +174,51 @@ class Network:
     # -- from actor to actor
 
     def until(self, actor: ScriptedActor, wanted: Callable[[Request], bool]) -> Request:
-        """Let a actor go on to a request; what it asks for before changes nothing."""
+        """Let an actor run to a request; its requests before that must change nothing."""
         while actor.pending is not None and not wanted(actor.pending):
             self.quietly(actor)
         if actor.pending is None:
-            raise Parted(f"the core is through, with {actor.error or actor.answer!r}")
+            raise Parted(f"the core has ended, with {actor.error or actor.answer!r}")
         return actor.pending
 
     def quietly(self, actor: ScriptedActor) -> None:
-        """Let it read, or send again what took effect before; drops of leftovers are lost."""
+        """Let it read, or repeat a request that took effect; drops of leftovers are lost."""
         request = actor.pending
         if request is None or request.name == "discard":
             if request is not None and names_held(self.memory.snapshot(), request):
-                raise Parted(f"the core drops what is decided: {request}")
+                raise Parted(f"the core drops decided chunks: {request}")
             actor.go(lost)
         elif request.name in READING:
             actor.go(self.perform)
         elif self.changes(actor, self.perform):
-            raise Parted(f"the core asks for {request}")
+            raise Parted(f"the core sends {request}")
 
     def changes(self, actor: ScriptedActor, fate: Fate) -> bool:
-        """Let this become of its request, and say whether that changes the store."""
+        """Apply this fate to its request; return whether that changes the store."""
         before = self.memory.snapshot()
         actor.go(fate)
         return bool(self.memory.snapshot() != before)
 
     def close(self, actor: ScriptedActor) -> None:
-        """Let it go on to its end."""
+        """Let the actor run to its end."""
         while actor.pending is not None:
             self.quietly(actor)
 
-    # -- on its way
+    # -- in flight
 
     def emit(self, actor: ScriptedActor, name: str, sent: frozenset[Function]) -> None:
-        """Let a actor come to the request, of this name, which is on its way from now on."""
+        """Let an actor run to the request of this name, which is in flight from now on."""
         new = sent - self.sent
         if new:
             [message] = new
             asked = self.until(actor, lambda one: is_sent(one, message, self.view))
             self._held[message] = Held(asked, actor)
-        else:  # the model knows one such request only
+        else:  # the model has only one such request
             self.until(actor, lambda one: one.name == name)
             actor.die()
 
     def deliver(self, message: Function, *, again: bool, sent: frozenset[Function]) -> None:
-        """It arrives; what its sender does then is on its way, and the sender dies."""
+        """Deliver a message; the next requests of its sender are in flight, and the sender dies."""
         held, new = self._held[message], set(sent - (self.sent - {message}))
         if again:
             new.discard(self._keep(message, sent, Held(held.request)))
@@ -228,18 +228,18 @@ class Network:
         else:
             held.sender.go(self.perform)
             self._capture(held.sender, new)
-        if not new <= self._held.keys():  # where a failover lets it take effect twice, so do those
-            raise Parted(f"the core does not go on with {[one['kind'] for one in new]}")
+        if not new <= self._held.keys():  # a failover can repeat a message and its successors
+            raise Parted(f"the core does not continue with {[one['kind'] for one in new]}")
 
     def repeat(self, message: Function, sent: frozenset[Function]) -> None:
-        """It arrives, does nothing, and will come once more."""
+        """Deliver a message that does nothing, and will arrive once more."""
         held = self._held[message]
         self._keep(message, sent, held)
         with contextlib.suppress(SparkonceError):
             self.perform(held.request)
 
     def _keep(self, message: Function, sent: frozenset[Function], held: Held) -> Function:
-        """What it is called from now on, once its stamp is drawn."""
+        """The message's form from now on, after its stamp was drawn."""
         new = {message} & sent or sent - self.sent
         [same] = [one for one in new if one["kind"] == message["kind"]]
         self._held[same] = held
@@ -250,7 +250,7 @@ class Network:
             request = actor.pending
             found = [one for one in new if is_sent(request, one, self.view)]
             if not found and request.name not in (*READING, "discard"):
-                raise Parted(f"the core asks for {request}")
+                raise Parted(f"the core sends {request}")
             for message in found:
                 self._held[message] = Held(request)
                 new.discard(message)
@@ -259,7 +259,7 @@ class Network:
 
 
 def _attempts(request: Request) -> set[str]:
-    """Whose rows it makes take effect."""
+    """The attempts whose rows the request applies."""
     manifest = request.manifest
     if manifest is None or request.name not in ("publish", "apply", "update"):
         return set()
@@ -269,7 +269,7 @@ def _attempts(request: Request) -> set[str]:
 
 
 def is_sent(request: Request, message: Function, view: StoreView) -> bool:
-    """Whether it is a message that is on its way: a drop, a doom, a ledger taken away."""
+    """Whether a request is this message in flight: a drop, a doom, a removed ledger."""
     kind = message["kind"]
     if kind in ("free", "cut"):
         is_it = request.name == "swap" and is_claim(request.sink) == (kind == "free")
@@ -280,7 +280,7 @@ def is_sent(request: Request, message: Function, view: StoreView) -> bool:
 
 
 def is_asked(request: Request, message: Function, view: StoreView) -> bool:
-    """Whether it is a message of a driver."""
+    """Whether a request is this message of a driver."""
     kind = message["kind"]
     if not _is_of(request, kind) or not _is_about(request, message):
         return False
@@ -291,7 +291,7 @@ def is_asked(request: Request, message: Function, view: StoreView) -> bool:
 
 
 def is_read(request: Request, step: Function, own: str) -> bool:
-    """Whether it is what a driver reads at this step."""
+    """Whether a request is the read of a driver at this step."""
     match step["pc"]:
         case "look" | "fetch":
             return request.name == step["pc"] and _is_at(request, step.get("k"))
@@ -306,7 +306,7 @@ def is_read(request: Request, step: Function, own: str) -> bool:
 
 
 def is_next(request: Request, at: Function, own: str) -> bool:
-    """Whether it is what a driver is about to do."""
+    """Whether a request is the next one of a driver."""
     if at["pc"] in ("ask", "row", "mark"):
         return _is_of(request, at["kind"] if at["pc"] == "ask" else at["pc"])
     if at["pc"] == "neighbours" and is_of_neighbours(request, own):
@@ -315,7 +315,7 @@ def is_next(request: Request, at: Function, own: str) -> bool:
 
 
 def is_of_neighbours(request: Request, own: str) -> bool:
-    """Whether it is what a batch reads of others."""
+    """Whether a request is a read of a batch about other sinks."""
     of_others = request.name in ("read", "decided_after") and request.sink != own
     return request.name == "unfinished" or of_others
 

@@ -1,4 +1,4 @@
-"""Paths of the model, as TLC finds them."""
+"""Paths of the model that TLC finds."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ Path = tuple[Function, ...]
 
 def covering(scope: Scope) -> list[Path]:
     """The shortest paths to each kind of step that the scope has."""
-    told = _run(scope, {}, ["IsKnown"], options=["-continue"], quick=True, view="Kinds")
-    assert told.is_through, told.text[-3000:]
-    return list(_longest(told.text))
+    found = _run(scope, {}, ["IsKnown"], options=["-continue"], quick=True, view="Kinds")
+    assert found.is_through, found.text[-3000:]
+    return list(_longest(found.text))
 
 
 def states(scope: Scope) -> int:
-    """How many states walks come to."""
-    told = _run(scope, {}, [], quick=True)
-    assert told.is_through, told.text[-3000:]
-    return told.states
+    """The number of states that walks reach."""
+    found = _run(scope, {}, [], quick=True)
+    assert found.is_through, found.text[-3000:]
+    return found.states
 
 
 def random(scope: Scope, *, walks: int, depth: int, seed: int) -> list[Path]:
-    """Walks by chance."""
+    """Random walks."""
     options = ["-simulate", f"file=walk,num={walks}", "-depth", str(depth), "-seed", str(seed)]
-    told = _run(scope, {"Perhaps": "Seldom"}, [], options=options, quick=True)
-    assert len(told.walks) == walks, told.text[-3000:]
-    return list(_longest("".join(told.walks)))
+    found = _run(scope, {"Perhaps": "Seldom"}, [], options=options, quick=True)
+    assert len(found.walks) == walks, found.text[-3000:]
+    return list(_longest("".join(found.walks)))
 
 
 def counterexample(
     scope: Scope, instead: Mapping[str, str], breaks: str, *, quick: bool = False
 ) -> Path:
-    """How a mutant breaks an invariant."""
-    told = _run(scope, instead, scope.invariants, quick=quick)
-    assert f"Invariant {breaks} is violated" in told.text, told.text[-3000:]
-    found = list(_longest(told.text))
-    assert len(found) == 1, told.text[-3000:]
+    """The path on which a mutant breaks an invariant."""
+    checked = _run(scope, instead, scope.invariants, quick=quick)
+    assert f"Invariant {breaks} is violated" in checked.text, checked.text[-3000:]
+    found = list(_longest(checked.text))
+    assert len(found) == 1, checked.text[-3000:]
     return found[0]
 
 
@@ -67,7 +67,7 @@ def _run(
 
 
 def _longest(text: str) -> Iterator[Path]:
-    """The paths in what TLC has printed, without those with which another begins."""
+    """The paths in TLC's output, without those that are the beginning of another."""
     steps: dict[str, Function] = {}
     paths: list[list[str]] = []
     for step in STEP.findall(text):
@@ -85,7 +85,7 @@ def _longest(text: str) -> Iterator[Path]:
 
 
 MODELS = dict(zip(PROFILES, ("whole", "chunks", "converging"), strict=True))
-"""Profiles of the store in memory, as the model has them."""
+"""Profiles of the store in memory, with their names in the model."""
 
 ONE_RUN = "OneStep no, MaxRuns 1, MaxAttempts 1"
 """The store in memory dooms in two steps."""
@@ -106,7 +106,7 @@ COVERED = [
         ),
     }.items()
 ]
-"""Each kind of step of them is walked to, on the shortest path."""
+"""The scopes whose kinds of steps are all walked, each on its shortest path."""
 
 MANY = "OneStep no, MaxRuns 6, MaxAttempts 8, LastEpoch 1"
 TROUBLES = "faults 2, dooms 2, leaves 2, commands 1, refusals 1"
@@ -115,7 +115,7 @@ FEW = "faults 1, dooms 1, refusals 1, commands 1"
 
 
 def mixes() -> Iterator[Scope]:
-    """Crossings of queries, aborts, commands, refused rows, losses and batches."""
+    """Combinations of queries, aborts, commands, refused rows, losses and batches."""
     for profile in ("whole", "chunks", "converging"):
         # A failover while rows are applied one by one: see sparkonce.tck.explore.losses.
         loss = "ledger" if profile == "converging" else "suffix"
@@ -134,10 +134,10 @@ def mixes() -> Iterator[Scope]:
 
 
 def profile_of(scope: Scope) -> str:
-    """The profile of the store in memory that a scope is about."""
+    """The profile of the store in memory for a scope."""
     return next(name for name, one in MODELS.items() if one == scope.values["Profile"])
 
 
 def memory_of(scope: Scope) -> MemoryStore:
-    """A store of that profile."""
+    """A store in memory for a scope."""
     return PROFILES[profile_of(scope)]()

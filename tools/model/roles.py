@@ -1,4 +1,4 @@
-"""Who plays a path of the model: queries, tasks, operators, and the store that they share."""
+"""The actors that play a path of the model: queries, tasks, operators, and their shared store."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ A_ROW = ChunkSize(rows=1, bytes=1 << 20)
 
 
 class Failed(Exception):
-    """What a task raises that can't compute its rows."""
+    """The error of a task that can't compute its rows."""
 
 
 class Staging:
@@ -37,7 +37,7 @@ class Staging:
         self.actor = ScriptedActor(f"task {task.attempt}", stage, self._work)
 
     def claimed(self) -> Receipt:
-        """What names its chunks to who drops them, though it is not through."""
+        """A receipt that names its chunks for a drop before the attempt has ended."""
         return Receipt(self.task, (1,) * self._size, (1,) * self._size)
 
     def _work(self, actor: ScriptedActor) -> Any:
@@ -52,14 +52,14 @@ class Staging:
         actor.carry(Request(actor.actor, "end", _nothing))
 
     def receipt(self) -> Receipt:
-        """What it gives once it is through."""
+        """Its receipt, after it has run to its end."""
         while self.actor.pending is not None:
             self.actor.go(lambda one: one.step())
         receipt: Receipt = self.actor.answer
         return receipt
 
     def fail(self) -> None:
-        """Let it fail where it is."""
+        """Let it fail at its current request."""
         self.actor.go(_fails)
 
 
@@ -68,7 +68,7 @@ def _fails(_: Request) -> Any:
 
 
 def _nothing() -> None:
-    """What the end of its rows asks of the store."""
+    """The request at the end of its rows: it does nothing."""
 
 
 def _encode(rows: Any) -> bytes:
@@ -76,15 +76,15 @@ def _encode(rows: Any) -> bytes:
 
 
 IDS = {q: one for one, q in QUERIES.items()}
-"""Of queries, as the explorer has them."""
+"""Ids of queries in the explorer, by their names in the model."""
 
 
 class Roles:
     """Actors, their tasks, and the store.
 
     Attributes:
-        tasks: in the order in which they began.
-        plans: by query and epoch, which run planned it; it stands for the offsets.
+        tasks: the tasks in the order of their start.
+        plans: by query and epoch, the run that planned it; represents the offsets.
     """
 
     def __init__(self, scope: Scope, stage: Stage) -> None:
@@ -97,11 +97,11 @@ class Roles:
         self._actors: list[ScriptedActor] = []
 
     def see(self) -> Fields:
-        """The store, as the model shows it."""
+        """The store in the form of the model."""
         return self.view.see(self.stage.memory.snapshot())
 
     def end(self) -> None:
-        """End all who live."""
+        """End all living actors."""
         for actor in [*self._actors, *(task.actor for task in self.tasks)]:
             actor.die()
 
@@ -128,7 +128,7 @@ class Roles:
         return self.query("a" if x == "s" else x).name
 
     def actor(self, name: str, work: Callable[[ScriptedActor], Any]) -> ScriptedActor:
-        """Somebody new, at his first request."""
+        """A new actor, at its first request."""
         actor = ScriptedActor(name, self.stage, work)
         self._actors.append(actor)
         return actor

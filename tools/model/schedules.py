@@ -1,4 +1,4 @@
-"""Schedules of the explorer that TLC follows: is what the code did allowed by docs/model?"""
+"""Lets TLC follow schedules of the explorer: does docs/model allow the steps of the code?"""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SECONDS = 300.0
 
 
 class Scene(NamedTuple):
-    """What schedules have in common that TLC can follow in one run."""
+    """The settings that schedules share if TLC can follow them in one run."""
 
     profile: str
     sink_id: bool
@@ -35,12 +35,12 @@ class Scene(NamedTuple):
 
     @property
     def names(self) -> set[str]:
-        """Of its sinks."""
+        """The names of its sinks."""
         return {"s"} if self.sink_id else {"a", "b"}
 
     @property
     def constants(self) -> dict[str, Any]:
-        """Of the model."""
+        """The constants of the model."""
         return {
             "Drivers": {f"d{place}" for place in PLACES},
             "Queries": {"a", "b"},
@@ -76,7 +76,7 @@ class Stopped(NamedTuple):
 
 
 def taped(seeds: Iterable[int], losses: float = LOSSES) -> dict[Scene, list[Schedule]]:
-    """Play schedules, and write them down."""
+    """Play schedules, and record them."""
     found, pool = defaultdict[Scene, list[Schedule]](list), Pool()
     with frozen() as tokens:
         for seed in seeds:
@@ -93,16 +93,16 @@ def taped(seeds: Iterable[int], losses: float = LOSSES) -> dict[Scene, list[Sche
 
 
 def _scene(profile: str, first: Line, lines: Sequence[Fields]) -> Scene:
-    """That of a schedule; with others, where it does not matter which one query or no loss has."""
+    """The scene of a schedule; with one query or without a loss, a value that others share."""
     owners, acts = first.more["owners"], {line["act"] for line in lines}
-    told = len(owners) == 1 or any(query.on_new_checkpoint for query in owners)
-    policy = "repeatable" if owners[0].repeatable else "continue" if told else "fail"
+    continues = len(owners) == 1 or any(query.on_new_checkpoint for query in owners)
+    policy = "repeatable" if owners[0].repeatable else "continue" if continues else "fail"
     loss = LOSES[first.more["loss"]] if "keeps" in acts else "suffix"
     return Scene(profile, bool(owners[0].sink_id), policy, loss)
 
 
 def stopped(scene: Scene, schedules: Sequence[Schedule]) -> Iterator[Stopped]:
-    """Those that the model does not allow."""
+    """The schedules that the model does not allow."""
     names = [f"schedule_{one.seed}" for one in schedules]
     modules = {name: module(name, one, scene) for name, one in zip(names, schedules, strict=True)}
     each = "\n".join(f"{name} == INSTANCE {name}" for name in names)
@@ -110,10 +110,10 @@ def stopped(scene: Scene, schedules: Sequence[Schedule]) -> Iterator[Stopped]:
     modules["schedules"] = tlc.module("schedules", "trace", f"{each}\nAll == <<{all_of_them}>>")
     instead = {"Schedules": "All", "Most": "Much", "IsDropped": "AtOnce"}
     cfg = tlc.config(scene.constants, "TraceSpec", instead)
-    told = tlc.run(modules, "schedules", cfg, seconds=SECONDS, quick=True)
-    assert told.is_through, told.text[-3000:]
+    checked = tlc.run(modules, "schedules", cfg, seconds=SECONDS, quick=True)
+    assert checked.is_through, checked.text[-3000:]
     reached = dict.fromkeys(range(1, len(schedules) + 1), 0)
-    for which, at in re.findall(r'<<"reached", (\d+), (\d+)>>', told.text):
+    for which, at in re.findall(r'<<"reached", (\d+), (\d+)>>', checked.text):
         reached[int(which)] = max(reached[int(which)], int(at))
     for which, at in reached.items():
         seed, lines = schedules[which - 1]
@@ -122,7 +122,7 @@ def stopped(scene: Scene, schedules: Sequence[Schedule]) -> Iterator[Stopped]:
 
 
 def module(name: str, schedule: Schedule, scene: Scene) -> str:
-    """A schedule as a module of its own."""
+    """A schedule as a separate module."""
     parts = {"log", "rows", "holder", *scene.names}
     lines = [
         {**line, "saw": {part: saw for part, saw in line["saw"].items() if part in parts}}

@@ -1,4 +1,4 @@
-"""How much of the model TLC searches: a scope has so many drivers, attempts and troubles."""
+"""The parts of the model that TLC searches: a scope limits drivers, attempts and troubles."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ CONSTANTS: Mapping[str, Any] = {
     "Loss": "",
     "Places": {1},
 }
-"""Of a scope that says nothing else: one query, two runs, an attempt for each."""
+"""The default constants of a scope: one query, two runs, an attempt for each."""
 
 
 SMALL: Mapping[str, str] = {
@@ -91,7 +91,7 @@ SMALL: Mapping[str, str] = {
         "drivers 1, faults 1, calm 1, MaxRuns 1, MaxAttempts 1, ends"
     ),
 }
-"""In CI."""
+"""The scopes of CI."""
 
 LARGE: Mapping[str, str] = {
     "whole epochs, a request fails, two drivers": "faults 1, Profile whole",
@@ -125,21 +125,21 @@ LARGE: Mapping[str, str] = {
         "drivers 1, faults 1, calm 1, MaxRuns 1, LastEpoch 1, ends"
     ),
 }
-"""By hand: `make model SCOPE=large`. Of rows that the store has lost nobody promises all."""
+"""The scopes by hand: `make model SCOPE=large`. No promise covers rows that the store has lost."""
 
 
 @dataclass(frozen=True)
 class Scope:
-    """A part of the model that TLC searches whole, but for what is endless.
+    """A part of the model that TLC searches completely, unless it is endless.
 
     Attributes:
-        name: what it is about.
-        drivers: how many live at a time.
-        most: how often each kind of trouble may come; never if it is not named.
-        but: invariants that nobody can promise there.
-        ends: whether a query must end its epochs once nothing more goes wrong.
-        endless: whether drivers may try for ever; TLC follows them as far as `Patient` says.
-        constants: other than `CONSTANTS`.
+        name: a description.
+        drivers: the most drivers that live at the same time.
+        most: by kind of trouble, how often it may occur; never if not named.
+        but: invariants that cannot hold in the scope.
+        ends: whether a query must end its epochs once no more troubles occur.
+        endless: whether drivers may retry forever; TLC follows them within `Patient`.
+        constants: constants that differ from `CONSTANTS`.
     """
 
     name: str
@@ -168,32 +168,32 @@ class Scope:
             elif word in ("ends", "endless") and not values:
                 flags.add(word)
             else:
-                raise ValueError(f"{part!r} is nothing that a scope has")
+                raise ValueError(f"{part!r} is not a part of a scope")
         return cls(name, drivers, most, but, "ends" in flags, "endless" in flags, constants)
 
     @property
     def invariants(self) -> tuple[str, ...]:
-        """What must hold."""
+        """The invariants that must hold."""
         return tuple(one for one in INVARIANTS if one not in self.but)
 
     def module(self, name: str, extends: str) -> str:
-        """A module that says how often each kind of trouble may come."""
+        """A module that defines how often each kind of trouble may occur."""
         most = tla({one: self.most.get(one, 0) for one in TROUBLES})
         return tlc.module(name, extends, f"Troubles == {most}")
 
     def config(self) -> str:
-        """The configuration of TLC; drivers are exchangeable where no liveness is asked for."""
+        """The configuration of TLC; drivers are symmetric unless liveness is checked."""
         invariants = "INVARIANTS " + " ".join(self.invariants)
         lines = [invariants, "PROPERTY Ends" if self.ends else "SYMMETRY Symmetry"]
         if self.endless:
-            assert not self.ends, "what is cut off would count as an end"
+            assert not self.ends, "a path that Patient cuts off would count as an end"
             lines.append("CONSTRAINT Patient")
         return self._config("Fair" if self.ends else "Spec", {}, lines)
 
     def walking(
         self, instead: Mapping[str, str], invariants: Sequence[str], view: str = "States"
     ) -> str:
-        """The configuration for docs/model/walks.tla; `view` says which states are the same."""
+        """The configuration for docs/model/walks.tla; `view` defines which states are equal."""
         lines = ["SYMMETRY Symmetry", f"VIEW {view}"]
         lines.append("INVARIANTS " + " ".join(invariants) if invariants else "PROPERTY IsNext")
         return self._config("Walks", instead, lines)
@@ -212,7 +212,7 @@ class Scope:
 
 
 def _constant(like: Any, values: Sequence[str]) -> Any:
-    """Of the same type as its default."""
+    """The value of a constant, with the type of its default."""
     if isinstance(like, set):
         return {type(next(iter(like)))(value) for value in values}
     return values == ["yes"] if isinstance(like, bool) else type(like)(values[0])
@@ -220,7 +220,7 @@ def _constant(like: Any, values: Sequence[str]) -> Any:
 
 @dataclass(frozen=True)
 class Searched:
-    """What a search gave."""
+    """The result of a search."""
 
     states: int
     broken: str

@@ -1,4 +1,4 @@
-"""TLC, from Maven: runs a module of docs/model; its values, as Python has them."""
+"""Runs TLC, from Maven, on modules of docs/model; converts its values to Python's."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ QUIET = ("-nowarning", "-metadir", "states")
 
 @dataclass(frozen=True)
 class Checked:
-    """What TLC says."""
+    """The output of TLC."""
 
     text: str
     walks: tuple[str, ...] = ()
 
     @property
     def is_through(self) -> bool:
-        """Whether it has searched all, and found nothing."""
+        """Whether TLC searched everything and found no error."""
         return "Model checking completed. No error has been found." in self.text
 
     @property
     def states(self) -> int:
-        """How many it has found, equal ones counted once."""
+        """The number of distinct states."""
         found = re.findall(r"([\d,]+) distinct states found", self.text)
         return int(found[-1].replace(",", ""))
 
@@ -47,9 +47,9 @@ def config(constants: Mapping[str, Any], spec: str, instead: Mapping[str, str]) 
     """A configuration of TLC.
 
     Args:
-        constants: with their values.
+        constants: the constants with their values.
         spec: the name of the specification.
-        instead: by name, which definition takes the place of a constant or of another.
+        instead: by name of a constant or a definition, its replacement.
     """
     values = [f"  {name} = {tla(value)}" for name, value in constants.items()]
     values += [f"  {name} <- {other}" for name, other in instead.items()]
@@ -69,13 +69,13 @@ def run(
     """Run TLC.
 
     Args:
-        modules: by name, beside those of docs/model.
-        main: the one to check.
+        modules: modules by name, besides those of docs/model.
+        main: the module to check.
         cfg: its configuration.
-        seconds: after which it is stopped.
-        workers: threads.
-        options: more of TLC's.
-        quick: whether it takes seconds, so that a second compiler of Java's is not worth its start.
+        seconds: the time limit.
+        workers: the number of threads.
+        options: more options of TLC.
+        quick: whether it takes only seconds, so that Java's second compiler does not pay off.
     """
     jar = cache.jar(ARTIFACT)
     with tempfile.TemporaryDirectory(prefix="sparkonce-model-") as made:
@@ -113,7 +113,7 @@ TOKEN = re.compile(r'<<|>>|\|->|:>|@@|[\[\](){},]|"[^"]*"|-?\d+|\w+')
 
 
 def tla(value: Any) -> str:
-    """A value: booleans, numbers and texts, tuples, sets, records."""
+    """A value in TLA+: booleans, numbers and texts, tuples, sets, records."""
     match value:
         case bool():
             text = str(value).upper()
@@ -131,14 +131,14 @@ def tla(value: Any) -> str:
 
 
 class Function(dict[Any, Any]):
-    """A record, or another function; may lie in a set."""
+    """A record, or another function; hashable, so it can be in a set."""
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self.items()))
 
 
 def parsed(text: str) -> Any:
-    """What TLC has printed: a model value is its name."""
+    """The value of a text that TLC printed; a model value becomes its name."""
     return _value(iter(TOKEN.findall(text)))
 
 

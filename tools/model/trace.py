@@ -1,4 +1,4 @@
-"""A schedule of the explorer as lines of docs/model/trace.tla, and what is known meanwhile."""
+"""Converts a schedule of the explorer to lines of docs/model/trace.tla."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from sparkonce.tck.explore.requests import Request
 from sparkonce.tck.explore.tape import Line
 
 PLACES = range(1, 10)
-"""In each of which one driver lives at a time."""
+"""The places of drivers; each holds one driver at a time."""
 
 COMMANDS = ("gc", "forget", "recover")
 MODES = {"commits": "commit", "aborts": "abort"} | {one: one for one in COMMANDS}
-"""What an actor is doing from an event on."""
+"""By event, the activity of an actor after it."""
 
 
 @dataclass
@@ -40,9 +40,9 @@ class Trace:
     """Lines of docs/model/trace.tla.
 
     Attributes:
-        view: look at the store.
-        lines: so far.
-        modes: what an actor is doing: a commit, an abort, a command.
+        view: compares the store line by line.
+        lines: the lines so far.
+        modes: by actor, its activity: a commit, an abort, a command.
     """
 
     view: StoreView
@@ -54,11 +54,11 @@ class Trace:
     _staged: set[tuple[str, int]] = field(default_factory=set)
 
     def add(self, act: str, **more: Any) -> None:
-        """A line, by which nothing is seen to change."""
+        """Add a line without a visible change of the store."""
         self.lines.append({"act": act, **more, "saw": {}})
 
     def place(self, driver: str) -> str:
-        """Where a driver lives: the first place that is free when it begins."""
+        """The place of a driver: the first free one when it begins."""
         who = key(driver)
         if who not in self._places:
             self._places[who] = min(set(PLACES) - set(self._places.values()))
@@ -69,7 +69,7 @@ class Trace:
         return key(driver) in self._places
 
     def end(self, driver: str) -> None:
-        """It lives no more."""
+        """End a driver, and free its place."""
         self.add("ends", d=self.place(driver))
         self._places.pop(key(driver), None)
 
@@ -138,7 +138,7 @@ class Trace:
         self._refused = set(self.view.known(line.more["attempts"]))
 
     def begin_to_refuse(self) -> None:
-        """Let the server refuse rows from now on, if it is to."""
+        """Let the server refuse rows from now on, if the schedule says so."""
         if self._refused:
             self.add("refuses", **{"as": self._refused})
             self._refused, self._refuses = set(), True
@@ -190,7 +190,7 @@ class Trace:
                     self.add("delivers", kinds={"drop"}, again=may_come(line))
 
     def _stage(self, line: Line, attempt: str, seq: int) -> None:
-        if (attempt, seq) in self._staged:  # who got no answer sends again
+        if (attempt, seq) in self._staged:  # a sender without a reply sends again
             if arrives(line) and self.view.differs(line):
                 self.add("delivers", kinds={"stage"}, again=True)
         elif arrives(line) or is_late(line):
@@ -242,10 +242,10 @@ class Trace:
     def _kind(self, request: Request) -> str:
         if request.name == "swap" and request.new is not None and not request.new.revision:
             return "free" if is_claim(request.sink) else "cut"
-        return "doom"  # also a move that learns what became of one
+        return "doom"  # also a move of the revision that learns the outcome of one
 
     def _emit(self, kind: str, request: Request) -> None:
-        """What is on its way before it arrives."""
+        """Add the line that sends a request before it arrives."""
         x = mapping.name_of(request.sink)
         if kind == "cut":
             self.add("leaves", x=x)
@@ -261,13 +261,13 @@ def _what_is_read(request: Request) -> str:
         return request.name
     if is_claim(request.sink):
         return "claim"
-    # Within a decide the ledger is read only to give it back.
+    # A decide reads the ledger only to return it.
     return "" if request.manifest is not None else mapping.name_of(request.sink)
 
 
 NEVER = 1 << 30
 ENDINGS = frozenset({"commits", "gives up", "aborts", "ends", "refused", "notes"})
-"""With what a driver stops waiting for tasks."""
+"""The events at which a driver stops waiting for tasks."""
 
 
 @dataclass
@@ -275,7 +275,7 @@ class Attempt:
     """An attempt of a task.
 
     Attributes:
-        begins: before which line, `NEVER` if nothing comes of it.
+        begins: the line before which it begins; `NEVER` if it has no effect.
         skips: whether it finds its epoch decided.
     """
 
@@ -302,12 +302,12 @@ def attempts(tape: Sequence[Line]) -> dict[str, Attempt]:
 
 def _begin(one: Attempt, tape: Sequence[Line], at: int) -> None:
     one.skips, left = _has_decided(tape[at], one.task), _left(one, tape, at)
-    # One that is late and stages may as well have read before; one that is late and skips is none.
+    # A late attempt that stages may have read earlier; a late attempt that skips has no effect.
     one.begins = NEVER if one.skips and left != at else left
 
 
 def _left(one: Attempt, tape: Sequence[Line], at: int) -> int:
-    """Where its driver stopped waiting for it, if that was before."""
+    """The line at which its driver stopped waiting for it, if earlier; else `at`."""
     waits = False
     for earlier, line in enumerate(tape[:at]):
         if key(line.who) != one.driver:
@@ -325,7 +325,7 @@ def _has_decided(line: Line, task: Task) -> bool:
 
 
 def lines_of(tape: Sequence[Line], *, converging: bool) -> list[Fields]:
-    """The lines, each with what changed in the store (`saw`)."""
+    """The lines, each with the changes of the store (`saw`)."""
     trace = Trace(StoreView(converging))
     tasks = attempts(tape).values()
     for at, line in enumerate(tape):
@@ -335,15 +335,15 @@ def lines_of(tape: Sequence[Line], *, converging: bool) -> list[Fields]:
                 how = {"size": one.size, "st": "skips" if one.skips else "runs"}
                 trace.add("task", d=trace.place(one.driver), p=one.task.partition + 1, **how)
         before = len(trace.lines)
-        # The server looks at a row, not at the witness which is sent with it.
+        # The server checks a row, not the witness that the request also has.
         if not (line.request and trace.view.is_witness(line.request)):
             trace.begin_to_refuse()
         if line.request is None:
             trace.event(line)
         else:
             trace.request(line, line.request)
-        told = trace.view.changed(line) if len(trace.lines) > before else {}
-        if told:
-            trace.lines[-1]["saw"] = told
-        trace.view.pass_by(line.store, told)
+        changes = trace.view.changed(line) if len(trace.lines) > before else {}
+        if changes:
+            trace.lines[-1]["saw"] = changes
+        trace.view.pass_by(line.store, changes)
     return trace.lines

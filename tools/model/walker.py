@@ -1,4 +1,4 @@
-"""Plays a path of the model on the core, which must come to the same states."""
+"""Plays a path of the model on the core, which must reach the same states."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from sparkonce.tck.explore.turns import Pool
 from sparkonce.tck.simulation.actors import Run
 from sparkonce.tck.simulation.memory import MemoryStore
 
-TOLD = frozenset({"act", "d", "pc", "x", "a", "arrives", "late", "heard", "again"})
+SHOWN = frozenset({"act", "d", "pc", "x", "a", "arrives", "late", "heard", "again"})
 
 
 @dataclass(frozen=True)
 class Played:
-    """What became of a path.
+    """The result of playing a path.
 
     Attributes:
-        steps: how many the core went along.
-        parted: why it went no further; empty if it came to the end.
-        left: the step at which it did not: what is done, and what is read or asked for.
+        steps: the number of steps that the core followed.
+        parted: why the core left the path; empty if it reached the end.
+        left: the step at which the core left the path: its action and its request.
     """
 
     steps: int
@@ -49,7 +49,7 @@ class Played:
 
 
 def play(path: Path, scope: Scope, memory: MemoryStore) -> Played:
-    """Play one."""
+    """Play a path."""
     pool = Pool()
     stage = Stage(memory, pool)
     walker = Walker(path, Roles(scope, stage))
@@ -62,9 +62,9 @@ def play(path: Path, scope: Scope, memory: MemoryStore) -> Played:
 
 
 THROUGH = frozenset({"failed", "note", "off"})
-"""Where a commit is over."""
+"""The places of a driver whose commit has ended."""
 COMPARED = WRITES | {"cut", "row"}
-"""Requests of the model that change the store if they do anything."""
+"""Requests of the model that change the store if they have an effect."""
 
 
 @dataclass
@@ -72,8 +72,8 @@ class Life:
     """A run at one of its epochs.
 
     Attributes:
-        actor: commits, once that has begun.
-        has_listed: whether a batch has asked whom it must wait for.
+        actor: the actor of the commit, once it has begun.
+        has_listed: whether a batch has listed the sinks that it must wait for.
     """
 
     run: Run
@@ -83,7 +83,7 @@ class Life:
 
 
 class Walker:
-    """Goes along a path of the model."""
+    """Follows a path of the model."""
 
     def __init__(self, path: Path, roles: Roles) -> None:
         self.path, self.roles, self.network = path, roles, roles.network
@@ -93,7 +93,7 @@ class Walker:
         self.steps, self.parted, self.left = 0, "", ""
 
     def through(self) -> None:
-        """Go as far as the core does."""
+        """Follow the path as far as the core does."""
         try:
             for step in self.path:
                 self._take(step)
@@ -101,8 +101,8 @@ class Walker:
             self.require_next(self.path[-1]["at"])
         except Parted as parted:
             step = self.path[self.steps] if self.steps < len(self.path) else Function(act="ends")
-            told = {name: one for name, one in step.items() if name in TOLD}
-            self.parted = f"step {self.steps + 1}, {tla(told)}: {parted}"
+            shown = {name: one for name, one in step.items() if name in SHOWN}
+            self.parted = f"step {self.steps + 1}, {tla(shown)}: {parted}"
             of = step["m"]["kind"] if "m" in step else step.get("pc", "")
             self.left = f"{step['act']} {of}".strip()
         finally:
@@ -117,7 +117,7 @@ class Walker:
         seen, shown = self.roles.see(), step["shown"]
         for name, one in shown.items():
             if seen[name] != one:
-                raise Parted(f"{name} is {tla(seen[name])}, and not {tla(one)}")
+                raise Parted(f"{name} is {tla(seen[name])}, not {tla(one)}")
 
     # -- drivers
 
@@ -148,10 +148,10 @@ class Walker:
         self.network.until(actor, lambda one: is_read(one, step, own))
         actor.go(self.network.perform)
         if step["pc"] == "look" and actor.pending is not None and actor.pending.name == "read":
-            actor.go(self.network.perform)  # where a chunk is missing, it asks why
+            actor.go(self.network.perform)  # if a chunk is missing, it reads why
 
     def _look_at_neighbours(self, life: Life, actor: ScriptedActor) -> None:
-        """All that it reads of others is one step; listings have caught up."""
+        """All reads about other sinks are one step; listings are current."""
         self.roles.subject.settle()
         if not life.has_listed:
             self.network.until(actor, lambda one: one.name == "unfinished")
@@ -166,15 +166,15 @@ class Walker:
         fate = network.fate(arrives=step["arrives"], heard=step["heard"], late=late)
         changed = network.changes(actor, fate)
         if message["kind"] in COMPARED and changed != (step["arrives"] and step["does"]):
-            raise Parted(f"the store {'takes' if changed else 'does not take'} {request}")
-        if step["at"][step["d"]]["pc"] == "fence":  # it gives up, and asks what became of it
+            raise Parted(f"the store {'accepts' if changed else 'does not accept'} {request}")
+        if step["at"][step["d"]]["pc"] == "fence":  # it gives up, and reads the outcome
             while actor.pending is not None and actor.pending.name == request.name != "read":
                 actor.go(lost)
 
     def _actor_of(self, step: Function) -> ScriptedActor:
         actor = self.lives[step["d"]].actor
         if actor is None:
-            raise Parted("nobody is there")
+            raise Parted("the driver has no commit")
         return actor
 
     def on_notes(self, step: Function) -> None:
@@ -190,7 +190,7 @@ class Walker:
             actor.die()
 
     def require_at(self, step: Function) -> None:
-        """See that a driver is where the model has it: through with its commit, and why."""
+        """Check that a driver is where the model has it: whether its commit ended, and why."""
         at, life = step["at"][step["d"]], self.lives.get(step["d"])
         actor = life.actor if life is not None else None
         if actor is None or at["pc"] not in THROUGH:
@@ -199,10 +199,10 @@ class Walker:
             del self.lives[step["d"]]
         self.network.close(actor)
         if _why(actor.error) != at["why"]:
-            raise Parted(f"the core ends with {actor.error!r}, and not with {at['why']!r}")
+            raise Parted(f"the core ends with {actor.error!r}, not with {at['why']!r}")
 
     def require_next(self, at: Function) -> None:
-        """See that those who live ask next for what the model says, once a path ends."""
+        """Check that, at the end of a path, living actors next send the model's requests."""
         for d, life in self.lives.items():
             if life.actor is not None and at[d]["pc"] not in THROUGH:
                 wanted = partial(is_next, at=at[d], own=life.run.query.name)
@@ -299,7 +299,7 @@ class Walker:
         )
         self.network.emit(actor, "doom", step["sent"])
 
-    # -- what comes from outside
+    # -- events from outside
 
     def on_delivers(self, step: Function) -> None:
         network, message = self.network, step["m"]
@@ -340,7 +340,7 @@ class Walker:
 
 
 def _why(error: Exception | None) -> str:
-    """What the model calls it: what stopped a batch that is left unfinished is its cause."""
+    """The model's name of an error; for an unfinished batch, the name of its cause."""
     cause = error.__cause__ if isinstance(error, BatchUnfinished) else error
     name = "" if cause is None else type(cause).__name__
     return WHYS.get(name, name)

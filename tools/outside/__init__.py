@@ -1,4 +1,4 @@
-"""Sinks and sources from outside under the conformance kit: `python -m tools.outside`.
+"""Runs the conformance kit on sinks and sources of others: `python -m tools.outside`.
 
-docs/outside-sinks.md tells what was seen.
+docs/outside-sinks.md shows the results.
 """

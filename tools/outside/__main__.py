@@ -1,4 +1,4 @@
-"""Prints the tables of all of them, and writes them: `python -m tools.outside [DIR]`."""
+"""Prints and writes the tables of all subjects: `python -m tools.outside [DIR]`."""
 
 from __future__ import annotations
 

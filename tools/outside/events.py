@@ -1,4 +1,4 @@
-"""A server that takes events as Meta's Conversions API does, and counts them by their ids."""
+"""A server that accepts events like Meta's Conversions API, and counts them by id."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class EventServer:
     """Listens on 127.0.0.1 while it is entered.
 
     Args:
-        refused: the number of the post that is answered with 503, from 1.
+        refused: the number, from 1, of the post that gets reply 503.
     """
 
     def __init__(self, refused: int = 0) -> None:
@@ -28,7 +28,7 @@ class EventServer:
         return f"http://127.0.0.1:{self._http.server_port}/v19.0/1/events"
 
     def events(self) -> Counter[str]:
-        """How often each event has come in."""
+        """The number of times that each event arrived."""
         with self._lock:
             return Counter(self._counts)
 
@@ -62,6 +62,6 @@ class EventServer:
                 self.wfile.write(answer.encode())
 
             def log_message(self, *_: object) -> None:
-                """Say nothing."""
+                """Log nothing."""
 
         return Handler

@@ -11,7 +11,7 @@ from sparkonce.tck.sources import StreamingSource
 
 
 class Files:
-    """A folder; Spark takes files in the order of their times."""
+    """A folder; Spark reads files in the order of their times."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -32,7 +32,7 @@ class Files:
 
 
 def source(home: Path, env: Mapping[str, str]) -> StreamingSource:
-    """Describe it to the kit, with a folder that is its own."""
+    """Describe the source to the kit, with its own folder."""
     files = Files(home)
     return StreamingSource(
         name="Spark's source of files",

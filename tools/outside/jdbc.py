@@ -15,7 +15,7 @@ CONNECTOR_J = "com.mysql:mysql-connector-j:9.7.0"
 
 
 def sink(url: str, table: str, env: Mapping[str, str]) -> BatchSink:
-    """Describe it to the kit, with a table that is made for it."""
+    """Describe the sink to the kit, with a new table."""
     with mysql.connect(url) as client, client.cursor() as cursor:
         cursor.execute(f"CREATE TABLE {table} (id VARCHAR(100), n BIGINT)")
     return BatchSink(
@@ -39,7 +39,7 @@ def _options(url: str) -> dict[str, str]:
 
 
 def rows(url: str, table: str) -> Counter[str]:
-    """How many rows there are of each id."""
+    """The number of rows of each id."""
     with mysql.connect(url) as client, client.cursor() as cursor:
         cursor.execute(f"SELECT id, COUNT(*) FROM {table} GROUP BY id")
         return Counter({name: int(times) for name, times in cursor.fetchall()})

@@ -15,7 +15,7 @@ PARTITIONS, WAIT = 3, 30.0
 
 
 class Topic:
-    """A new topic, whose rows go to its partitions in turn."""
+    """A new topic; `append` writes rows to its partitions in turn."""
 
     def __init__(self, address: str) -> None:
         self.name = f"t{uuid.uuid4().hex[:10]}"
@@ -33,10 +33,10 @@ class Topic:
                 self.name, one, partition=self._written % PARTITIONS, on_delivery=self._delivered
             )
         if self._producer.flush(WAIT):
-            raise TimeoutError("Kafka did not take the rows")
+            raise TimeoutError("Kafka did not accept the rows")
 
     def lose(self, ids: Sequence[str]) -> None:
-        """Delete records, as retention does: all of a partition up to the last of these."""
+        """Delete records like retention: all records of a partition up to the last of these."""
         ends: dict[int, TopicPartition] = {}
         for one in ids:
             ends[self._ends[one].partition] = self._ends[one]
@@ -51,7 +51,7 @@ class Topic:
 
 
 def source(address: str, env: Mapping[str, str]) -> StreamingSource:
-    """Describe it to the kit."""
+    """Describe the source to the kit."""
     topic = Topic(address)
     return StreamingSource(
         name="Spark's source for Kafka",
@@ -65,7 +65,7 @@ def source(address: str, env: Mapping[str, str]) -> StreamingSource:
         append=topic.append,
         latest={"startingOffsets": "latest"},
         limit="maxOffsetsPerTrigger",
-        at_most=lambda limit: limit + PARTITIONS - 1,  # each partition gives one at least
+        at_most=lambda limit: limit + PARTITIONS - 1,  # each partition returns at least one
         change=topic.append,
         lose=topic.lose,
         tolerant={"failOnDataLoss": "false"},

@@ -1,6 +1,6 @@
-"""The writer `meta_capi` of pyspark-data-sources, with its posts turned to a server of ours.
+"""The writer `meta_capi` of pyspark-data-sources, which posts to a local server here.
 
-Its address is fixed, but it is an attribute of the writer: that alone is replaced.
+The address is an attribute of the writer without an option; this module sets the attribute.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def attach(writer: DataStreamWriter, options: Mapping[str, str]) -> DataStreamWr
 
 
 def sink(server: EventServer, env: Mapping[str, str]) -> StreamingSink:
-    """Describe it to the kit."""
+    """Describe the sink to the kit."""
     return StreamingSink(
         read=server.events,
         name="meta_capi of pyspark-data-sources",

@@ -1,4 +1,4 @@
-"""foreachBatch with redis-py, as it is written every day: each row adds to a counter."""
+"""foreachBatch with redis-py, as users commonly write it: each row adds to a counter."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def attach(writer: DataStreamWriter, options: Mapping[str, str]) -> DataStreamWr
 
 
 def sink(url: str, prefix: str, env: Mapping[str, str]) -> StreamingSink:
-    """Describe it to the kit."""
+    """Describe the sink to the kit."""
     return StreamingSink(
         name="foreachBatch with redis-py INCRBY",
         attach=f"{__name__}:attach",
@@ -44,7 +44,7 @@ def sink(url: str, prefix: str, env: Mapping[str, str]) -> StreamingSink:
 
 
 def batches(url: str, prefix: str, env: Mapping[str, str]) -> BatchSink:
-    """Describe it as a sink of batches."""
+    """Describe the same writer as a sink of batches."""
     return BatchSink(
         name="foreachPartition with redis-py INCRBY",
         attach=f"{__name__}:write",
@@ -59,7 +59,7 @@ def _described(url: str, prefix: str, env: Mapping[str, str]) -> dict[str, Any]:
 
 
 def counters(url: str, prefix: str) -> Counter[str]:
-    """Read how often each id took effect."""
+    """The number of effects of each id."""
     with redis.Redis.from_url(url, decode_responses=True) as client:
         keys = list(client.scan_iter(f"{prefix}:*", count=10_000))
         values = client.mget(keys) if keys else []
