@@ -1,6 +1,6 @@
-"""`BatchContract`: a black box around any sink of batches of Spark, in Python, by JDBC, by hand.
+"""`BatchContract`: black-box checks of any batch sink of Spark: in Python, by JDBC, by hand.
 
-A third party joins with one fixture::
+A third party adds one fixture::
 
     from sparkonce.tck.batch import BatchContract, BatchSink
 
@@ -14,8 +14,8 @@ A third party joins with one fixture::
                 named={"txnAppId": "{job}", "txnVersion": "{version}"},
             )
 
-What is said of `sparkonce.tck.streaming` holds here, too: Java, the report, the seed, and
-`run_contract` for whom pytest does not serve.
+The notes of `sparkonce.tck.streaming` apply here, too: Java, the report, the seed, and
+`run_contract` for use without pytest.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class BatchContract(SparkContract):
 
     @pytest.fixture
     def sink(self) -> BatchSink:
-        """The sink to be checked: a subclass must say."""
+        """The sink under test; a subclass must override this fixture."""
         raise NotImplementedError("a subclass of BatchContract needs a fixture `sink`")
 
     def test_b01_every_row_takes_effect_once(self, sink: BatchSink) -> None:

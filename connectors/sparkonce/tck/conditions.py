@@ -1,4 +1,4 @@
-"""Conditions of a query: some drawn for the values of a column, and what Spark makes of each."""
+"""Conditions of a query: random ones for the values of a column, and Spark's result for each."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LIKE: dict[str, Callable[[str, str], bool]] = {
     "contains": str.__contains__,
 }
 MANY = 40
-"""Conditions that are drawn for one column."""
+"""The number of conditions to draw for one column."""
 
 
 def holds(value: Any, condition: Filter) -> bool:
@@ -44,12 +44,12 @@ def holds(value: Any, condition: Filter) -> bool:
 
 
 def drawn(random: Random, field: pa.Field, stored: Sequence[Any]) -> Iterator[Filter]:
-    """Conditions as Spark hands them on, with values that are stored and their neighbours.
+    """Conditions as Spark pushes them, with stored values and their neighbours.
 
     Args:
-        random: draws.
+        random: the random numbers.
         field: the column.
-        stored: its values, nulls left out.
+        stored: its values, without nulls.
     """
     yield Null(field.name)
     yield Null(field.name, inverted=True)
@@ -64,7 +64,8 @@ def drawn(random: Random, field: pa.Field, stored: Sequence[Any]) -> Iterator[Fi
         elif isinstance(value, str) and random.random() < 0.7:
             yield _like(random, field.name, value)
         else:
-            ordered = not isinstance(value, str | bytes)  # by bytes in Spark: nothing asks a store
+            # Spark orders texts by bytes, so no condition of order on a text reaches a store.
+            ordered = not isinstance(value, str | bytes)
             operators = get_args(Operator) if ordered else ("=",)
             yield Compare(field.name, random.choice(operators), value)
 
@@ -80,7 +81,7 @@ def _like(random: Random, name: str, value: str) -> Like:
 
 
 def _neighbours(value: Any, kind: pa.DataType) -> list[Any]:
-    """The values of the type right below and above one."""
+    """The next lower and the next higher value of the type."""
     if isinstance(value, bool | bytes | str):
         return []
     if isinstance(value, float):
@@ -89,13 +90,13 @@ def _neighbours(value: Any, kind: pa.DataType) -> list[Any]:
     for step in (-_step(value), _step(value)):
         try:
             near.append(pa.scalar(value + step, kind).as_py())
-        except (pa.ArrowInvalid, OverflowError):  # there is none
+        except (pa.ArrowInvalid, OverflowError):  # no such value
             continue
     return near
 
 
 def _edges(kind: pa.DataType) -> Iterator[Any]:
-    """The least and the largest value that a condition of Spark can have."""
+    """The smallest and the largest value that a condition of Spark can have."""
     if types.is_signed_integer(kind):
         yield from (-(2 ** (kind.bit_width - 1)), 2 ** (kind.bit_width - 1) - 1)
     elif types.is_decimal(kind):

@@ -1,4 +1,4 @@
-"""A subject made of a connector and its options, as a query would give them."""
+"""A subject built from a connector and its options, as a query would pass them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from sparkonce.tck.subject import SCHEMA, Subject
 
 
 class ConnectorSubject(Subject):
-    """A connector under test. What is left to say is `took_effect`, and what it can't do.
+    """A connector under test. A subclass adds `took_effect` and its limits.
 
     Args:
         connector: under test.
-        raw: options as a user gives them, for rows of `sparkonce.tck.subject.SCHEMA`.
-        nowhere: options that lead to an address where nobody answers, for `unreachable`.
+        raw: options as a user sets them, for rows of `sparkonce.tck.subject.SCHEMA`.
+        nowhere: options with an address where no server answers, for `unreachable`.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class ConnectorSubject(Subject):
     ) -> None:
         self.connector, self.raw, self.nowhere = connector, dict(raw), nowhere
         if nowhere is None:
-            self.limits = {**self.limits, "unreachable": "no address is given for it"}
+            self.limits = {**self.limits, "unreachable": "the subject names no such address"}
 
     @cached_property
     def plan(self) -> Plan[Any]:

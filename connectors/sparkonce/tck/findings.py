@@ -1,4 +1,4 @@
-"""What a check of a streaming sink found, and the oracle that judges the target."""
+"""The finding of one check of a sink or source, and the oracle that judges the target."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sparkonce.tck.rules.rule import Rule, RuleBroken
 
 _TRACEBACK = "Traceback (most recent call last):"
 _JAVA = ": "
-"""Before what Java said, where Python's code has called it."""
+"""The prefix of a Java error that Python code raises."""
 _RAISED = re.compile(r"[A-Za-z_][\w.]*: ")
 HELD, BROKEN, LEFT_OUT, NOT_REACHED = "held", "broken", "left out", "not reached"
 NOT_GIVEN = "not given"
@@ -24,16 +24,16 @@ class Finding:
     """What one check found.
 
     Attributes:
-        rule: what was checked.
-        outcome: `HELD`, `BROKEN`, `LEFT_OUT` (the sink's author says that it can't), `NOT_GIVEN`
-            (this Spark lacks what the rule needs, whatever the sink), or `NOT_REACHED` (the fault
-            did not come about, so nothing is known).
+        rule: the rule that the check covers.
+        outcome: `HELD`, `BROKEN`, or one of three that prove nothing. `LEFT_OUT`: the sink's author
+            says that the sink can't keep the rule. `NOT_GIVEN`: this release of Spark lacks what
+            the rule needs, for any sink. `NOT_REACHED`: the fault did not occur.
         sent: rows that should have taken effect.
-        lost: those of them that did not; and rows of earlier checks that are gone.
-        doubled: how often a row took effect once more than it should.
-        alien: rows that took effect and were never sent.
+        lost: rows sent that did not take effect, and vanished rows of earlier checks.
+        doubled: the number of surplus effects of rows.
+        alien: rows that took effect although the check never sent them.
         seen: what happened, in words.
-        seconds: what it took.
+        seconds: the duration of the check.
     """
 
     rule: Rule
@@ -47,12 +47,12 @@ class Finding:
 
     @property
     def held(self) -> bool | None:
-        """Whether the rule holds; None where that is not known."""
+        """Whether the rule holds; None if unknown."""
         return {HELD: True, BROKEN: False}.get(self.outcome)
 
     @property
     def said(self) -> str:
-        """All of it in one line; without counts where none were made."""
+        """The finding in one line; without counts if the check counted nothing."""
         if not (self.sent or self.lost or self.doubled or self.alien):
             return self.seen
         counts = f"{self.sent} sent, {self.lost} lost, {self.doubled} doubled"
@@ -60,10 +60,10 @@ class Finding:
         return f"{counts}; {self.seen}" if self.seen else counts
 
     def insist(self) -> None:
-        """Let a test fail where the rule does not hold, or was not checked.
+        """Fail the test if the rule is broken or was not checked.
 
         Raises:
-            RuleBroken: it does not, or was not.
+            RuleBroken: the rule is broken, or the check did not reach its fault.
         """
         if self.outcome == NOT_REACHED:
             raise RuleBroken(self.rule, f"nothing: the check did not reach its fault. {self.seen}")
@@ -71,7 +71,7 @@ class Finding:
             raise RuleBroken(self.rule, self.said)
 
     def as_json(self) -> dict[str, Any]:
-        """For reports that programs read."""
+        """The finding for reports that programs read."""
         return {
             "rule": self.rule.number,
             "level": self.rule.level,
@@ -88,9 +88,9 @@ class Finding:
 
 
 def judge(rule: Rule, sent: Iterable[str], found: Counter[str]) -> Finding:
-    """Compare what was sent, each id once, with how often each took effect.
+    """Compare the ids sent, each once, with how often each took effect.
 
-    What took effect less than 0 times was there before, and is gone.
+    An id with a negative count existed before the check, and has vanished.
     """
     wanted = set(sent)
     others = [times for one, times in found.items() if one not in wanted]
@@ -104,7 +104,7 @@ def judge(rule: Rule, sent: Iterable[str], found: Counter[str]) -> Finding:
 
 
 def stems(found: Counter[str]) -> Counter[str]:
-    """The ids without the ``.a`` or ``.b`` that a query chose for them by chance."""
+    """The ids without the ``.a`` or ``.b`` that a query appended at random."""
     counts: Counter[str] = Counter()
     for one, times in found.items():
         counts[one[:-2] if one.endswith((".a", ".b")) else one] += times
@@ -112,17 +112,17 @@ def stems(found: Counter[str]) -> Counter[str]:
 
 
 def with_story(finding: Finding, seen: str) -> Finding:
-    """The finding with what was done; what was seen in the target comes after it."""
+    """The finding with the actions of the check before what it saw in the target."""
     return replace(finding, seen="; ".join(filter(None, [seen, finding.seen])))
 
 
 def with_error(finding: Finding, error: str) -> Finding:
-    """The finding of a check whose query failed for good: whatever took effect, that is broken."""
+    """The finding of a check whose query failed for good: broken, whatever took effect."""
     return replace(finding, outcome=BROKEN, seen=f"the query failed: {cause(error)}")
 
 
 def cause(error: str) -> str:
-    """The line of an error that counts: a Python traceback's last, or Java's first, or its own."""
+    """The key line of an error: the last of a Python traceback, or Java's first, or its own."""
     lines = error.strip().splitlines() or ["no message"]
     after = lines[lines.index(_TRACEBACK) + 1 :] if _TRACEBACK in lines else []
     raised = (line for line in after if _RAISED.match(line))

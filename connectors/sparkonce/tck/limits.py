@@ -1,4 +1,4 @@
-"""What a subject of the kit says that it can't do."""
+"""The limits of a subject: abilities that it lacks."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from unittest import SkipTest
 
 
 class Limited:
-    """A subject with limits, by which checks that need more are skipped.
+    """A subject with limits; the kit skips checks that need more.
 
     Attributes:
-        abilities: what some subject may not be able to do.
-        limits: those of them that this one can't, with the reason.
+        abilities: all abilities that a subject of this kind may lack.
+        limits: the abilities that this subject lacks, with the reason.
     """
 
     abilities: Collection[str]
     limits: Mapping[str, str] = {}
 
     def need(self, ability: str) -> None:
-        """Skip a check that needs what this subject can't do.
+        """Skip a check that needs an ability which this subject lacks.
 
         Raises:
             unittest.SkipTest: with the reason.
         """
         unknown = set(self.limits).difference(self.abilities)
         if unknown:
-            raise ValueError(f"limits names {sorted(unknown)}; there are {sorted(self.abilities)}")
+            raise ValueError(f"limits names {sorted(unknown)}; known: {sorted(self.abilities)}")
         if ability in self.limits:
             raise SkipTest(f"{ability}: {self.limits[ability]}")

@@ -1,4 +1,4 @@
-"""The store in memory, in its three profiles, as a subject of the suites."""
+"""The in-memory store, in its three profiles, as a subject of the suites."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class MemorySubject(Subject):
         memory: the store.
 
     Attributes:
-        rows: every row that took effect, in order, duplicates and all.
+        rows: every row that took effect, in order, with duplicates.
     """
 
     plan = PLAN
@@ -45,7 +45,7 @@ class MemorySubject(Subject):
             self.limits["whole epochs"] = "this profile applies an epoch in several steps"
 
     def connect(self) -> MemoryStore:
-        """The store itself: it keeps nothing of a client."""
+        """The store itself: it keeps no state of a client."""
         return self.memory
 
     def unreachable(self) -> MemoryStore:
@@ -74,7 +74,7 @@ class MemorySubject(Subject):
 
         def strict(each: str) -> None:
             if each == row:
-                raise RowRefused(f"{row} is refused")
+                raise RowRefused(f"the store rejects row {row}")
             take(each)
 
         self.memory.take = strict
@@ -99,4 +99,4 @@ class MemorySubject(Subject):
 
 
 def _dead(name: str, _: Callable[[], Any], /) -> NoReturn:
-    raise StoreUnreachable(f"nobody answers {name}")
+    raise StoreUnreachable(f"no server answers {name}")

@@ -1,4 +1,4 @@
-"""The base of the suites that run on Spark: they share its drivers, and leave a report."""
+"""The base of the suites that run on Spark: they share its drivers, and write a report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REPORT = "SPARKONCE_TCK_REPORT"
 
 
 class Record:
-    """The Sparks of one class of tests, and what they have found."""
+    """The Spark drivers of one class of tests, and the findings."""
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
@@ -28,7 +28,7 @@ class Record:
         self.findings: list[Finding] = []
 
     def check(self, number: str, subject: Subject) -> None:
-        """Check one rule; the test passes, fails or is skipped by what is found."""
+        """Check one rule; the test passes, fails or skips according to the finding."""
         self.title = subject.title
         finding = run_check(self.bench, number, subject)
         self.findings.append(finding)
@@ -37,7 +37,7 @@ class Record:
         finding.insist()
 
     def close(self, name: str) -> None:
-        """End all Sparks, and write the report if one is wanted."""
+        """Stop all drivers, and write the report if SPARKONCE_TCK_REPORT is set."""
         self.bench.reset()
         shutil.rmtree(self.bench.home, ignore_errors=True)
         if os.environ.get(REPORT) and self.findings:
@@ -46,7 +46,7 @@ class Record:
 
 
 class SparkContract(Contract):
-    """The tests of a subclass stand in the order that starts fewest Sparks."""
+    """The base class. Its subclasses order their tests so that the fewest drivers start."""
 
     record: ClassVar[Record]
 
@@ -57,5 +57,5 @@ class SparkContract(Contract):
 
     @classmethod
     def teardown_class(cls) -> None:
-        """End all Sparks, and leave the report."""
+        """Stop all drivers, and write the report."""
         cls.record.close(cls.__name__)

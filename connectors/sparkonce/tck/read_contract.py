@@ -1,9 +1,9 @@
 """The suite for connectors that read. A third party inherits `ReadContract`::
 
 class TestMyReads(ReadContract):
-@pytest.fixture
-def reading(self) -> ReadSubject:
-return MySubject()
+    @pytest.fixture
+    def reading(self) -> ReadSubject:
+        return MySubject()
 """
 
 from __future__ import annotations
@@ -15,4 +15,4 @@ __all__ = ["ReadContract", "ReadSubject"]
 
 
 class ReadContract(ReadRules):
-    """Every rule that binds what reads a store."""
+    """Every rule for reads of a store."""

@@ -1,4 +1,4 @@
-"""What the rules of reads need of a connector under test: a `ReadSubject`."""
+"""A `ReadSubject`: what the rules of reads need of a connector under test."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ SCHEMA = pa.schema(
         ("at", pa.timestamp("us", "UTC")),
     ]
 )
-"""The rows of every check, by ids of their own; all other columns may be null."""
+"""The rows of every check, with unique ids; all other columns may be null."""
 
 DRAWN = "v"
-"""The column of what a subject draws."""
+"""The column of values that a subject draws at random."""
 
 TEXTS = (
     *("", " ", "a", "A", "á", "a ", "a%", "a_b", "a!b", "50%", '"', "'", "\\", "a\\", ",", "\n"),
@@ -62,7 +62,7 @@ FILTERS: tuple[Filter, ...] = (
 
 
 def rows(many: int) -> pa.Table:
-    """So many rows of all kinds of values."""
+    """`many` rows with all kinds of values."""
 
     def column(values: Iterable[object], each: int) -> list[object]:
         known = [*values, None]
@@ -77,13 +77,13 @@ def rows(many: int) -> pa.Table:
 
 
 class ReadSubject(Limited, ABC):
-    """One connector with a place of its own to read from, made anew for each check.
+    """One connector with its own table or index to read, created anew for each check.
 
     Attributes:
         limits: see `Limited`; ``spoil``, ``outage``, ``draw``, ``slow`` are methods here.
-        many: rows that are enough for several splits and several batches each.
-        columns: that are drawn in a check.
-        words: names that answers of the store have for themselves, and columns may have, too.
+        many: a number of rows that makes several splits of several batches each.
+        columns: the number of columns that a check draws.
+        words: names of fields in the store's replies that columns may have, too.
     """
 
     abilities = frozenset({"spoil", "outage", "draw", "slow"})
@@ -93,39 +93,39 @@ class ReadSubject(Limited, ABC):
 
     @abstractmethod
     def fill(self, table: pa.Table) -> None:
-        """Store rows of `SCHEMA`, and of whole numbers called as `words`, by a plain client."""
+        """Store rows of `SCHEMA`, plus integer columns named as `words`, with a plain client."""
 
     @abstractmethod
     def infer(self) -> pa.Schema:
-        """What the connector says of what is there."""
+        """The schema that the connector infers from the stored rows."""
 
     @abstractmethod
     def source(self, scan: Scan) -> Source:
-        """What reads it, as another process would make it."""
+        """A source for the scan, as another process would create it."""
 
     @abstractmethod
     def churn(self) -> None:
-        """Write by a plain client: insert rows with ids below zero, change and delete those."""
+        """With a plain client, insert rows with negative ids, then update and delete these."""
 
     def spoil(self) -> str:
-        """Store a value that is none of its column's type; the column's name."""
+        """Store a value that its column's type does not include; return the column's name."""
         raise NotImplementedError
 
     def draw(self, random: Random) -> str:
-        """Store, in place of all rows, others with column `DRAWN`: say what was drawn.
+        """Replace all rows by some hundred random ones with column `DRAWN`.
 
-        The type of the column, how it is indexed and collated, and values from the edges of the
-        type, in some hundred rows.
+        It draws the type of the column, its index and collation, and values near the limits of
+        the type. Return a description of the draw.
         """
         raise NotImplementedError
 
     def outage(self) -> AbstractContextManager[Callable[[], None]]:
-        """Give a function after which the store can't be reached, until the block ends."""
+        """A context with a function that makes the store unreachable until the block ends."""
         raise NotImplementedError
 
     def slow(self) -> AbstractContextManager[Callable[[], int]]:
-        """Make the first answer of each read take longer than option `timeout`.
+        """Make the first reply of each read take longer than option `timeout`.
 
-        The context gives a function that says how many reads the store works on.
+        The context yields a function that returns how many reads the store works on.
         """
         raise NotImplementedError

@@ -39,12 +39,12 @@ def as_table(sink: str, findings: Sequence[Finding]) -> Table:
         title=summary(sink, findings), title_justify="left", title_style="bold", box=SIMPLE_HEAD
     )
     table.add_column("rule")
-    table.add_column("what must hold, and what was done", ratio=1)
+    table.add_column("the rule, and what the check did", ratio=1)
     table.add_column("result", min_width=8)
     for name in ("sent", "lost", "doubled", "seconds"):
         table.add_column(name, justify="right")
     for finding in findings:
-        table.add_row(finding.rule.number, _told(finding), _verdict(finding), *_figures(finding))
+        table.add_row(finding.rule.number, _story(finding), _verdict(finding), *_figures(finding))
     return table
 
 
@@ -59,20 +59,20 @@ def as_text(sink: str, findings: Sequence[Finding], width: int = WIDTH) -> str:
 
 
 def summary(sink: str, findings: Sequence[Finding]) -> str:
-    """The sink's name, and how many rules held, were broken, were not checked."""
+    """The sink's name, and the number of rules by outcome."""
     outcomes = [finding.outcome for finding in findings]
     counted = [(outcomes.count(outcome), word.lower()) for outcome, word in _WORDS.items()]
     return f"{sink}: " + ", ".join(f"{count} {word}" for count, word in counted if count)
 
 
 def write(directory: Path, name: str, sink: str, findings: Sequence[Finding]) -> None:
-    """Leave ``<name>.json`` and ``<name>.txt``."""
+    """Write ``<name>.json`` and ``<name>.txt``."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / f"{name}.json").write_text(as_json(sink, findings))
     (directory / f"{name}.txt").write_text(as_text(sink, findings))
 
 
-def _told(finding: Finding) -> Text:
+def _story(finding: Finding) -> Text:
     from rich.text import Text
 
     text = Text(finding.rule.text)

@@ -1,6 +1,6 @@
-"""`SourceContract`: a black box around any streaming source of PySpark, in Python or in the JVM.
+"""`SourceContract`: black-box checks of any streaming source of PySpark, in Python or in the JVM.
 
-A third party joins with one fixture::
+A third party adds one fixture::
 
     from sparkonce.tck.sources import SourceContract, StreamingSource
 
@@ -15,9 +15,9 @@ A third party joins with one fixture::
                 limit="maxRowsPerBatch",
             )
 
-The store is new for each check. What the subject does not give is left out, and the report says so.
-What is said of `sparkonce.tck.streaming` holds here, too: Java, the report, and `run_contract` for
-whom pytest does not serve.
+The store is new for each check. The kit leaves out a check for which the subject lacks the means,
+and the report says so. The notes of `sparkonce.tck.streaming` apply here, too: Java, the report,
+and `run_contract` for use without pytest.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SourceContract(SparkContract):
 
     @pytest.fixture
     def source(self) -> StreamingSource:
-        """The source to be checked: a subclass must say."""
+        """The source under test; a subclass must override this fixture."""
         raise NotImplementedError("a subclass of SourceContract needs a fixture `source`")
 
     def test_f01_every_row_comes_once(self, source: StreamingSource) -> None:

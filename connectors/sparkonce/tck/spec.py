@@ -1,4 +1,4 @@
-"""The rules as a page: `python -m sparkonce.tck.spec`."""
+"""Prints the rules as a page: `python -m sparkonce.tck.spec`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from sparkonce.tck.rules.rulebook import ORACLES, RULES
 _HEAD = """\
 # The rules of an exactly-once sink, and of a source
 
-What `python -m sparkonce.tck.spec` prints. Each rule has a number; the names of the
-tests that check it carry the number. A test that fails prints the rule, and where to look. A rule
-marked MAY can be left out with a reason; its tests are then skipped with that reason, and so are
-those of a rule that the Spark at hand can't give to any sink, and of one for which a source has
-nothing to check it by.
+`python -m sparkonce.tck.spec` prints this page. Each rule has a number, which the names of its
+tests contain. A test that fails prints the rule, and where to look. A sink can leave out a rule
+marked MAY if it names a reason; pytest then skips the tests of the rule with that reason. The kit
+also skips a rule that no sink can keep on this release of Spark, and one that a source gives it no
+means to check.
 """
 
 _CHAPTERS = {
@@ -22,10 +22,10 @@ _CHAPTERS = {
     "C": "Commit",
     "A": "Abort",
     "I": "Identity",
-    "Q": "A streaming query, seen from outside",
-    "B": "A batch, seen from outside",
+    "Q": "A streaming query, observed from outside",
+    "B": "A batch, observed from outside",
     "R": "Reads",
-    "F": "A streaming source, seen from outside",
+    "F": "A streaming source, observed from outside",
 }
 
 

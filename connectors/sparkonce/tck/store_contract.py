@@ -3,7 +3,7 @@
     class TestMyStore(StoreContract):
         pass
 
-and gives, in its conftest.py, the fixture ``new_subject``: a function that makes a `Subject`.
+and defines in its conftest.py the fixture ``new_subject``: a function that creates a `Subject`.
 """
 
 from __future__ import annotations
@@ -40,4 +40,4 @@ class StoreContract(
     OvertakenRules,
     DamagedRules,
 ):
-    """Every rule of the rulebook that binds a store, its commits and its queries."""
+    """Every rule of the rulebook for a store, its commits and its queries."""

@@ -1,6 +1,6 @@
-"""`StreamingContract`: a black box around any streaming sink of PySpark.
+"""`StreamingContract`: black-box checks of any streaming sink of PySpark.
 
-A third party joins with one fixture::
+A third party adds one fixture::
 
     from sparkonce.tck.streaming import StreamingContract, StreamingSink
 
@@ -9,10 +9,10 @@ A third party joins with one fixture::
         def sink(self) -> StreamingSink:
             return StreamingSink(read=how_often_each_id_is_there, format="mine", options={...})
 
-Spark must be able to start, so JAVA_HOME must be set where there is no ``java`` on the PATH.
-Where the environment variable SPARKONCE_TCK_REPORT names a directory, each class leaves a report
-there: a table, and JSON. SPARKONCE_TCK_SEED, a number, chooses other moments for kills and stops.
-Without pytest, `run_contract` gives the findings, and `sparkonce.tck.report` their table.
+Spark must be able to start: set JAVA_HOME if there is no ``java`` on the PATH. If the environment
+variable SPARKONCE_TCK_REPORT names a directory, each class writes a report into it: a table, and
+JSON. SPARKONCE_TCK_SEED, a number, selects other moments for kills and stops. Without pytest,
+`run_contract` returns the findings, and `sparkonce.tck.report` formats them as a table.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class StreamingContract(SparkContract):
 
     @pytest.fixture
     def sink(self) -> StreamingSink:
-        """The sink to be checked: a subclass must say."""
+        """The sink under test; a subclass must override this fixture."""
         raise NotImplementedError("a subclass of StreamingContract needs a fixture `sink`")
 
     def test_q01_every_row_takes_effect_once(self, sink: StreamingSink) -> None:

@@ -1,4 +1,4 @@
-"""What a suite needs of the store under test: a `Subject`, which a connector's author gives."""
+"""A `Subject`: what a suite needs of the store under test. The connector's author writes it."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from sparkonce.store import Store
 from sparkonce.tck.limits import Limited
 
 SCHEMA = pa.schema([("id", pa.string()), ("n", pa.int64())])
-"""The rows of every check: a row id, and how much it adds (always 1)."""
+"""The rows of every check: a row id, and the number that it adds (always 1)."""
 
 
 ABILITIES = {"snapshot", "whole epochs", "apply", "unreachable", "refusal", "lines"}
-"""What a store may not be able to do, or a check may not be able to see of it."""
+"""Abilities that a store may lack, or that a check may be unable to observe."""
 
 
 def batch(rows: Sequence[str]) -> pa.RecordBatch:
-    """Rows as Spark hands them to a task."""
+    """Rows as Spark passes them to a task."""
     return pa.record_batch([pa.array(rows, pa.string()), [1] * len(rows)], schema=SCHEMA)
 
 
 class Subject(Limited, ABC):
-    """One store with an empty target of its own, made anew for each check.
+    """One store with its own empty target, created anew for each check.
 
-    A row of `SCHEMA` takes effect in a way that shows how often it did: it adds `n` to a counter
-    named by its id, or it is appended. An upsert would hide a row that took effect twice.
+    A row of `SCHEMA` must show how often it took effect: it adds `n` to a counter named by its id,
+    or it is appended. An upsert would hide a row that took effect twice.
 
     Attributes:
-        limits: what can't be done with this store, with the reason, for the checks that need it
-            and are then skipped. ``snapshot``, ``unreachable`` and ``refusal`` are methods here;
-            ``whole epochs``: readers see whole epochs; ``apply``: epochs are also applied apart
-            from publish; ``lines``: its code can be left at any line.
-        pace: try every so many-th crash point and interleaving only, for slow stores; from 200 on
-            also fewer calls of the other actor in between (see `interleavings`). The environment
-            variable SPARKONCE_TCK_PACE sets another.
-        store: how queries reach the store; a check may put another one around it.
+        limits: abilities that this store lacks, with the reason; the kit skips checks that need
+            them. ``snapshot``, ``unreachable`` and ``refusal`` are methods here;
+            ``whole epochs``: readers see whole epochs; ``apply``: the store also applies epochs
+            without publish; ``lines``: a check can interrupt its code at any line.
+        pace: for slow stores: with a pace of n, try only every n-th crash point and interleaving;
+            from 200 on also fewer calls of the other actor in between (see `interleavings`). The
+            environment variable SPARKONCE_TCK_PACE overrides it.
+        store: the client that queries use; a check may wrap it.
     """
 
     abilities = ABILITIES
@@ -52,11 +52,11 @@ class Subject(Limited, ABC):
     @property
     @abstractmethod
     def plan(self) -> Plan[Any]:
-        """What is done with rows; not repeatable."""
+        """The plan for rows of `SCHEMA`; it is not repeatable."""
 
     @abstractmethod
     def connect(self) -> Store:
-        """A client of its own, as another process would have."""
+        """A new client, as another process would have."""
 
     @abstractmethod
     def encode(self, rows: pa.RecordBatch) -> bytes:
@@ -66,15 +66,15 @@ class Subject(Limited, ABC):
     def took_effect(self) -> Counter[str]:
         """How often each row id took effect, read from the target in one step: a multiset.
 
-        It is also called in a thread of its own, beside commits.
+        The kit also calls it from another thread while commits run.
         """
 
     def unreachable(self) -> Store:
-        """A store at an address where nobody answers."""
+        """A store at an address where no server answers."""
         raise NotImplementedError
 
     def refuse(self, row: str) -> Callable[[], None]:
-        """Let the server refuse a row of this id, until what is returned is called."""
+        """Make the server reject a row of this id, until the check calls the returned function."""
         raise NotImplementedError
 
     def snapshot(self) -> Any:
@@ -82,11 +82,11 @@ class Subject(Limited, ABC):
         raise NotImplementedError
 
     def restore(self, state: Any) -> None:
-        """Go back to a snapshot, as a store does that loses its last writes."""
+        """Restore a snapshot, like a store that loses its last writes."""
         raise NotImplementedError
 
     def settle(self) -> None:
-        """Let what is listed late be listed now, as a search index does when it is refreshed."""
+        """Make recent writes visible to listings, as the refresh of a search index does."""
         return
 
     def contents(self) -> Any:
@@ -94,17 +94,17 @@ class Subject(Limited, ABC):
         return self.took_effect()
 
     def in_order(self) -> list[str] | None:
-        """The rows in the order in which they took effect, where the target keeps it."""
+        """The rows in the order in which they took effect, or None if the target keeps no order."""
         return None
 
     @property
     def step(self) -> int:
-        """The pace that is in force."""
+        """The pace in force."""
         return int(os.environ.get("SPARKONCE_TCK_PACE", self.pace))
 
     @cached_property
     def store(self) -> Store:
-        """The client that queries use unless a check gives them another."""
+        """The client that queries use unless a check passes another."""
         return self.connect()
 
     @cached_property
@@ -113,7 +113,7 @@ class Subject(Limited, ABC):
         return self.connect()
 
     def ledger(self, name: str) -> Ledger:
-        """A ledger that must be there."""
+        """A ledger that must exist."""
         found = from_record(self.observer.read(name), name)
         if found is None:
             raise AssertionError(f"no ledger {name!r} in {self.observer.names()}")
@@ -121,4 +121,4 @@ class Subject(Limited, ABC):
 
 
 NewSubject = Callable[[], Subject]
-"""Makes a subject with an empty target; the fixture `new_subject` gives one to each check."""
+"""Creates a subject with an empty target; the fixture `new_subject` returns this function."""

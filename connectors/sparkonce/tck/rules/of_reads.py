@@ -1,4 +1,4 @@
-"""The rules that bind what reads a store: `sparkonce.reading.Source`, and Spark above it."""
+"""The rules for reads of a store: `sparkonce.reading.Source`, and Spark above it."""
 
 from __future__ import annotations
 
@@ -10,76 +10,78 @@ READS: Sequence[Rule] = (
     Rule(
         "R01",
         MUST,
-        "Every row that is there lies in one split, however many splits there are.",
-        "Ranges with holes lose rows, ranges that overlap double them, and null is in no range.",
-        "Source.splits: open ends, nulls, borders that come twice, one row, no row",
+        "Every stored row belongs to exactly one read split, whatever the number of splits.",
+        "Ranges with holes lose rows, overlapping ranges duplicate them, and null is in no range.",
+        "Source.splits: open ends, nulls, duplicate borders, one row, no row",
     ),
     Rule(
         "R02",
         MUST,
-        "A split that is read again, by any process, gives the same rows.",
+        "A split returns the same rows whenever and wherever a process reads it again.",
         "Spark runs tasks twice: after a failure, beside a slow one, for a second action.",
-        "the split: it must say all that decides which rows it has, and be picklable",
+        "the split: it must hold everything that determines its rows, and be picklable",
     ),
     Rule(
         "R03",
         MUST,
-        "Conditions that are pushed never take away a row that matches them.",
+        "A pushed condition never removes a row that matches it.",
         "Collations, wildcards, zones, roundings and nulls differ between a store and Spark.",
-        "how a filter is translated; what can't be asked exactly must be asked more widely",
+        "how a filter is translated; if the store has no exact condition, ask for a wider one",
     ),
     Rule(
         "R04",
         MUST,
-        "Columns come in the order in which they are asked for, with those names and types.",
-        "Batches are handed on by position: a swapped column of one type is never noticed.",
+        "Columns arrive in the requested order, with the requested names and types.",
+        "Spark takes batches by position: nobody notices two swapped columns of one type.",
         "Source.read: the columns of its batches",
     ),
     Rule(
         "R05",
         MUST,
-        "Values come back as they were stored: nulls, empty texts, quotes and line ends, the"
-        " borders of types, instants in every zone.",
+        "A read returns values as they were stored: nulls, empty texts, quotes and line ends, the"
+        " limits of types, instants in every zone.",
         "A text that looks like null, or a rounded number, is a silent change.",
-        "how values come over the wire; the type that `infer` gives",
+        "the encoding of values on the wire; the type that `infer` returns",
     ),
     Rule(
         "R06",
         MUST,
-        "A value that is none of the type asked for is an error that says so, never another value"
-        " and never a null.",
+        "A value that does not have the requested type is an error that says so, never another"
+        " value and never a null.",
         "Zero dates, overflows and arrays among scalars are in every old table.",
-        "Source.read: what is parsed leniently",
+        "Source.read: what it parses leniently",
     ),
     Rule(
         "R07",
         MUST,
-        "A read that breaks off raises, or goes on with the right rows; one that is given up leaves"
+        "An interrupted read raises, or continues with the right rows. An abandoned read leaves"
         " nothing behind that a later read meets.",
-        "A connection that goes back to its pool in mid-answer gives the next reader these rows.",
-        "Source.read: what happens where its generator is closed, and where the store goes away",
+        "A connection that returns to its pool in the middle of a reply passes these rows to the"
+        " next reader.",
+        "Source.read: what happens when its generator is closed, and when the store becomes"
+        " unreachable",
     ),
     Rule(
         "R08",
         MUST,
-        "A row that nobody touches is read once, whatever else is written meanwhile.",
-        "Pages that shift under a reader lose a row, or give it twice.",
+        "A row that nobody changes is read once, whatever others write meanwhile.",
+        "Pages that shift under a reader lose a row, or return it twice.",
         "Source.read: a snapshot, a cursor, a point in time; never pages by number",
     ),
     Rule(
         "R09",
         MUST,
-        "An answer that takes longer than option `timeout` is an error that names the option, and"
-        " the store ends what it was doing.",
-        "A statement that nobody waits for goes on, and each retry adds another one.",
-        "Source.read: what is sent to the store where its answer is no longer wanted",
+        "A reply that takes longer than option `timeout` is an error that names the option, and"
+        " the store stops its work on the request.",
+        "An abandoned statement keeps running, and each retry adds another one.",
+        "Source.read: the request that it sends to cancel the statement",
     ),
     Rule(
         "R10",
         MUST,
-        "What an answer of the store says of itself is never taken from a row, whatever its columns"
-        " are called.",
-        "A column called sort, or _id, took the place of what pages go on by.",
-        "how an answer is taken apart: the parts of a row never lie beside those of a page",
+        "A read never takes the metadata of a reply from a row, whatever the names of its columns.",
+        "A column called sort, or _id, replaced the value by which the read continued after a"
+        " page.",
+        "how a reply is parsed: the fields of a row must be separate from those of a page",
     ),
 )

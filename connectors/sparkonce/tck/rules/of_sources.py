@@ -1,4 +1,4 @@
-"""The rules of a source of streams, which are seen from outside: of any source."""
+"""The rules of a streaming source, observed from outside: they apply to any source."""
 
 from __future__ import annotations
 
@@ -10,67 +10,71 @@ SOURCES: Sequence[Rule] = (
     Rule(
         "F01",
         MUST,
-        "Every row that is appended comes once, however the epochs are cut.",
-        "This is what a source is for.",
-        "the ends of ranges: one of them belongs to a range, the other to the next; splits that"
-        " overlap, or have holes",
+        "The source emits every appended row once, at whatever offsets the epochs end.",
+        "This is the purpose of a source.",
+        "the ends of ranges: one belongs to a range, the other to the next; splits that overlap"
+        " or have holes",
     ),
     Rule(
         "F02",
         MUST,
-        "An epoch that is replayed has the rows that it had; one that was changed since may be"
-        " missing where a later epoch has it, if the source says so.",
-        "Each crash between the rows and Spark's note of them replays an epoch: a sink that skips"
-        " it by its number never sees what it had not; one that writes it again keeps what is new.",
-        "partitions(start, end): reads that go on to what is there now, or that take rows away",
+        "A replayed epoch has the same rows. A row that changed since may be missing where a"
+        " later epoch has it, if the source says so.",
+        "Each crash between the rows and Spark's record of them replays an epoch. A sink that"
+        " skips the epoch by number never gets a row that the first run lacked; a sink that"
+        " writes it again keeps the new row.",
+        "partitions(start, end): reads that run up to the newest rows, or that remove rows",
     ),
     Rule(
         "F03",
         MUST,
-        "A query that was stopped goes on where it was: rows that were appended meanwhile come"
-        " once, and none comes twice.",
+        "A restarted query continues where it stopped: it emits rows appended meanwhile once, and"
+        " no row twice.",
         "Queries are down for minutes and for days.",
-        "latestOffset: only the offset that Spark gives tells where a query is, not the memory of"
-        " a process, nor what the store knows of a reader",
+        "latestOffset: only the offset that Spark passes defines the position of a query, not the"
+        " memory of a process, nor what the store knows of a reader",
     ),
     Rule(
         "F04",
         MUST,
-        "Where a query begins is decided once: a query from the end whose first epoch fails, and is"
-        " replayed after a restart, has each row that was appended since it began, once.",
-        "Spark keeps where epochs end, and asks anew where the first one begins: the end is"
-        " elsewhere by then, and the rows between are lost.",
-        "initialOffset: what it says must be kept, for example in the first epoch's end",
+        "The start position of a query is fixed once. If the first epoch of a query that starts"
+        " at the end fails, its replay has each row appended since the first start, once.",
+        "Spark records where epochs end, and asks again where the first one begins: by then the"
+        " end has moved, and the rows between are lost.",
+        "initialOffset: the source must keep the offset that it returns, for example in the first"
+        " epoch's end",
     ),
     Rule(
         "F05",
         MUST,
-        "With a limit no epoch has more than that, or than the source says; all rows come, and in"
-        " the order in which they were appended, if the source says so.",
-        "After a night without a query the first epoch has all of the night, and no memory for it.",
-        "latestOffset: the limit that it is given; getDefaultReadLimit",
+        "With a limit, no epoch has more rows than the limit, or than the source says. The source"
+        " still emits all rows, in the order of their appends if it says so.",
+        "After a night without a query the first epoch reads the whole night, and runs out of"
+        " memory.",
+        "latestOffset: the limit that Spark passes; getDefaultReadLimit",
     ),
     Rule(
         "F06",
         MUST,
-        "A query of what is available now has all that was there when it began, and ends while"
-        " somebody goes on appending.",
+        "A query with availableNow reads all rows that existed at its start, and ends while"
+        " others append.",
         "Scheduled jobs run so; one that follows the store never ends.",
-        "prepareForTriggerAvailableNow: latestOffset must not go beyond what was there then",
+        "prepareForTriggerAvailableNow: latestOffset must not pass the end that the store had then",
     ),
     Rule(
         "F07",
         MUST,
-        "Rows that vanished before they were read, or read again, make the query fail, and what it"
-        " gave before is right; where that is tolerated, it goes on with what is there, once.",
-        "Streams are trimmed, topics expire: a query that is too slow would skip rows unnoticed.",
-        "how many rows a range should have, and whether its first one is there",
+        "The query fails if rows vanish before it has read them, or before a replay reads them"
+        " again; the rows emitted before are right. If an option tolerates the loss, the query"
+        " continues with the remaining rows, each once.",
+        "Streams are trimmed, topics expire: a query that is too slow would silently skip rows.",
+        "the number of rows that a range should have, and whether its first row still exists",
     ),
     Rule(
         "F08",
         MUST,
-        "Offsets are JSON: spelt in another way they mean the same. They hold no pickles, and no"
-        " paths of the machine.",
+        "Offsets are JSON, and another spelling of the same JSON means the same offset. They hold"
+        " no pickles, and no paths of the machine.",
         "Spark parses and prints them, people restore them, another machine and release reads"
         " them.",
         "offsets that are compared or read as texts, or by the order of their keys",
@@ -78,52 +82,53 @@ SOURCES: Sequence[Rule] = (
     Rule(
         "F09",
         MUST,
-        "Where nothing is new, no epoch runs; after a restart, at most one without rows.",
+        "Without new rows no epoch runs; after a restart, at most one without rows.",
         "Each epoch costs jobs, files in the checkpoint, and a write to the sink.",
         "latestOffset: offsets that change by themselves, such as times",
     ),
     Rule(
         "F10",
         MUST,
-        "A task that fails, and a driver that is killed in the middle of an epoch, lose and double"
+        "A task that fails, and a driver that dies in the middle of an epoch, lose and duplicate"
         " nothing.",
         "The retry, and the next process, read the same range again.",
-        "read(): rows that are marked, acknowledged or deleted when they are read; what a process"
-        " remembers",
+        "read(): rows that it marks, acknowledges or deletes as it reads them; the memory of a"
+        " process",
     ),
     Rule(
         "F11",
         MUST,
-        "A query that is stopped in the middle of an epoch, or while it waits, ends soon, and loses"
-        " and doubles nothing when it goes on.",
-        "Deployments stop queries; one that does not end is killed, and a planned range is read"
-        " again.",
+        "A query that is stopped in the middle of an epoch, or while it waits, ends soon. It"
+        " loses and duplicates nothing when it resumes.",
+        "Deployments stop queries. An orchestrator kills one that does not end, and the next run"
+        " reads a planned range again.",
         "calls that wait for rows; what partitions() leaves behind",
     ),
     Rule(
         "F12",
         MAY,
-        "A query's progress tells how far the store goes: latestOffset is there, and moves with"
-        " the rows.",
+        "The progress of a query reports the newest offset of the store: latestOffset is present,"
+        " and moves with the rows.",
         "Without it nobody sees that a query falls behind.",
         "reportLatestOffset",
     ),
     Rule(
         "F13",
         MUST,
-        "A store that lacks the newest rows which were read, as after a failover, gives no row"
-        " twice and passes over none that came since: the query goes on, or fails, and goes on"
-        " behind what it has read where that is tolerated.",
+        "If the store loses the newest rows after a query read them, as in a failover, the source"
+        " emits no row twice and skips no newer row. The query continues, or fails. If an option"
+        " tolerates the loss, it continues behind the rows that it has read.",
         "Replicas and backups lag: a source that takes the store for a new one reads all of it"
         " again.",
-        "an end that lies before the offset; what stands for the beginning",
+        "an end before the offset; the value that represents the beginning",
     ),
     Rule(
         "F14",
         MUST,
-        "What is left out for a time goes on where it was when the query takes it in again.",
-        "A topic, a stream or an index is left out while it is mended: to forget its place is to"
-        " read it from its beginning, or from its end.",
-        "offsets that hold only what is followed at the moment",
+        "If a query leaves a part out for a time and then includes it again, that part continues"
+        " where it stopped.",
+        "Operators leave a topic, a stream or an index out during a repair. A source that forgets"
+        " its position reads it from its beginning, or from its end.",
+        "offsets that hold only the parts that the query follows now",
     ),
 )

@@ -1,4 +1,4 @@
-"""The rules of queries and of batches on Spark, which are seen from outside: of any sink."""
+"""The rules of queries and batches on Spark, observed from outside: they apply to any sink."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ QUERIES: Sequence[Rule] = (
         "Q01",
         MUST,
         "Every row of a query takes effect once.",
-        "This is what a sink is for.",
-        "the writer; the function that reads the target back",
+        "This is the purpose of a sink.",
+        "the writer; the function that reads the target",
     ),
     Rule(
         "Q02",
         MUST,
-        "An epoch that Spark replays, since it did not note its commit, is not applied again.",
-        "Each crash between the sink's commit and Spark's note of it replays an epoch.",
-        "what the sink remembers of epochs, and where: it must lie in the target's atomic step",
+        "The sink does not apply an epoch again that Spark replays because it did not record the"
+        " commit.",
+        "Each crash between the sink's commit and Spark's record of it replays an epoch.",
+        "which epochs the sink remembers, and where: the record must be part of the target's"
+        " atomic step",
     ),
     Rule(
         "Q03",
@@ -31,8 +33,8 @@ QUERIES: Sequence[Rule] = (
     Rule(
         "Q04",
         MUST,
-        "A driver that is killed at any moment, and restarted, loses and doubles nothing.",
-        "Machines go away.",
+        "A driver that is killed at any moment and restarted loses and duplicates nothing.",
+        "Machines fail.",
         "the atomic step that decides an epoch",
     ),
     Rule(
@@ -46,41 +48,43 @@ QUERIES: Sequence[Rule] = (
         "Q06",
         MUST,
         "Speculative twins of a slow task change nothing.",
-        "Both send their rows; Spark kills the loser after it has.",
+        "Both send their rows; Spark kills the loser only afterwards.",
         "write() must stage, and commit decide",
     ),
     Rule(
         "Q07",
         MUST,
         "A restart with another parallelism changes nothing.",
-        "Names made from partition numbers don't match those of the first try.",
+        "Names made from partition numbers don't match those of the first run.",
         "ids or markers by partition",
     ),
     Rule(
         "Q08",
         MUST,
         "A replay that computes other rows changes nothing: one version of each row takes effect.",
-        "now(), rand(), uuid() and lookups give other values in a replay; upserts then leave both.",
-        "idempotent writes alone; a replay must be skipped by epoch, not repeated",
+        "now(), rand(), uuid() and lookups return other values in a replay; upserts then leave"
+        " both.",
+        "idempotent writes alone; a sink must skip a replay by its epoch, not repeat it",
     ),
     Rule(
         "Q09",
         MUST,
-        "A query that is stopped in the middle of a batch, and restarted, loses and doubles"
+        "A query that is stopped in the middle of a batch and restarted loses and duplicates"
         " nothing.",
-        "Spark interrupts the batch wherever it is, with an abort or without, and replays it.",
-        "what a half-done batch leaves behind",
+        "Spark interrupts the batch at any point, with or without an abort, and replays it.",
+        "what an interrupted batch leaves behind",
     ),
     Rule(
         "Q10",
         MUST,
-        "An epoch of which Spark has computed a part again, with other rows, never takes effect as"
-        " a mixture of both.",
-        "An executor takes its shuffle outputs with it; rows that were drawn at random come again"
-        " elsewhere, or not at all.",
-        "the sink can't see it: Spark's settings spark.sql.shuffle.orderIndependentChecksum.enabled"
-        " and .enableFullRetryOnMismatch must be true, as the suite sets them. On a Spark without"
-        " them, as 4.0 is, the suite says that the rule is not given",
+        "If Spark computes a part of an epoch again with other rows, the epoch never takes effect"
+        " as a mixture of both.",
+        "An executor takes its shuffle outputs with it; rows drawn at random arrive elsewhere the"
+        " second time, or not at all.",
+        "the sink can't see it: Spark's settings"
+        " spark.sql.shuffle.orderIndependentChecksum.enabled and .enableFullRetryOnMismatch must"
+        " be true, as the suite sets them. A Spark without them, such as 4.0, cannot keep the"
+        " rule, and the suite says so",
     ),
 )
 
@@ -89,16 +93,16 @@ BATCHES: Sequence[Rule] = (
         "B01",
         MUST,
         "Every row of a batch takes effect once.",
-        "This is what a sink is for.",
-        "the writer; the function that reads the target back",
+        "This is the purpose of a sink.",
+        "the writer; the function that reads the target",
     ),
     Rule(
         "B02",
         MUST,
-        "A job that fails for good leaves the target as it was; if it is run again, each row"
+        "A job that fails for good leaves the target unchanged. If the job runs again, each row"
         " takes effect once.",
-        "Whoever runs it again doubles what the first one left; whoever does not is left with"
-        " half.",
+        "A second run duplicates what the first one left; without a second run half of the rows"
+        " remain.",
         "write() must stage, and commit decide; abort",
     ),
     Rule(
@@ -111,9 +115,9 @@ BATCHES: Sequence[Rule] = (
     Rule(
         "B04",
         MUST,
-        "A driver that is killed at any moment, and whose job is run again under its name,"
-        " loses and doubles nothing.",
-        "An orchestrator runs a job again whose driver has died, and can't know how far it came.",
+        "A driver that is killed at any moment, and whose job then runs again under its name,"
+        " loses and duplicates nothing.",
+        "An orchestrator restarts a job whose driver has died, and can't know its progress.",
         "the atomic step that decides a batch, and what it remembers of the batch's name",
     ),
     Rule(
@@ -127,39 +131,40 @@ BATCHES: Sequence[Rule] = (
         "B06",
         MUST,
         "Speculative twins of a slow task change nothing.",
-        "Both send their rows; Spark kills the loser after it has.",
-        "the attempts that commit is told of, and no others",
+        "Both send their rows; Spark kills the loser only afterwards.",
+        "the attempts that Spark passes to commit, and no others",
     ),
     Rule(
         "B07",
         MUST,
-        "A batch inside foreachBatch that Spark replays is not applied again, also if the"
-        " replay computes other rows.",
-        "foreachBatch promises at least once: each crash between the write and Spark's note"
-        " of it repeats it.",
-        "what the sink knows of the stream's batch, and where it remembers it",
+        "The sink does not apply a batch inside foreachBatch again that Spark replays, even if"
+        " the replay computes other rows.",
+        "foreachBatch promises at least once: each crash between the write and Spark's record of"
+        " it repeats the write.",
+        "what the sink knows of the stream's batch, and where it stores it",
     ),
     Rule(
         "B08",
         MAY,
-        "A batch that has ended is skipped if it comes again under its name.",
-        "An orchestrator loses the answer of a job, and runs it again.",
-        "Follows.GROWS: what the ledger says of the last version",
+        "A batch that has ended is skipped if another run writes it under the same name.",
+        "An orchestrator loses the reply of a job, and runs the job again.",
+        "Follows.GROWS: the last version that the ledger names",
     ),
     Rule(
         "B09",
         MAY,
-        "A batch that overwrites leaves its own rows and no others; if its job fails, it"
-        " leaves those that were there.",
-        "A table that is emptied first is empty for its readers, and stays so if the job fails.",
-        "the step that empties the target must be the one that decides, or come after it",
+        "A batch that overwrites leaves its own rows and no others. If its job fails, the former"
+        " rows remain.",
+        "A table that a job empties first is empty for its readers, and stays empty if the job"
+        " fails.",
+        "the step that empties the target must be the one that decides, or a later one",
     ),
     Rule(
         "B10",
         MUST,
-        "A driver that is killed at any moment inside foreachBatch, and restarted, loses and"
-        " doubles nothing.",
-        "Machines go away.",
+        "A driver that is killed at any moment inside foreachBatch and restarted loses and"
+        " duplicates nothing.",
+        "Machines fail.",
         "the atomic step that decides a batch",
     ),
 )

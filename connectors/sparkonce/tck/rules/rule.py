@@ -1,4 +1,4 @@
-"""What a rule of an exactly-once sink is, and the error that says that one is broken."""
+"""A rule of an exactly-once sink, and the error that reports a broken one."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ class Rule:
     """One rule.
 
     Attributes:
-        number: names it for ever; test names carry it in lower case.
-        level: `MUST`, or `MAY` for what a sink can leave out if it says so.
-        text: what holds.
-        intent: what goes wrong for a user where it does not.
-        look_at: where the cause lies most likely, in a connector or in the core.
+        number: its permanent name; test names contain it in lower case.
+        level: `MUST`, or `MAY` for a rule that a sink can leave out if it says so.
+        text: the promise.
+        intent: what goes wrong for a user if the rule is broken.
+        look_at: the most likely place of the cause, in a connector or in the core.
     """
 
     number: str
@@ -31,7 +31,7 @@ class RuleBroken(AssertionError):
 
     Args:
         rule: the rule.
-        seen: what was seen instead.
+        seen: what the check saw instead.
     """
 
     def __init__(self, rule: Rule, seen: str) -> None:

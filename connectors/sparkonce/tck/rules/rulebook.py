@@ -1,4 +1,4 @@
-"""The rules, and the oracles that judge them. Numbers are for ever: add, don't renumber."""
+"""The rules, and the oracles that judge them. Numbers are permanent: add, don't renumber."""
 
 from __future__ import annotations
 
@@ -15,92 +15,91 @@ RULES: Sequence[Rule] = (
     Rule(
         "C01",
         MUST,
-        "A process that dies before or after any call to the store loses and doubles nothing.",
-        "Drivers are killed by night, by the kernel and by their operators.",
-        "the step named in the history; what it leaves half done must be told from the ledger",
+        "A process that dies before or after any call to the store loses and duplicates nothing.",
+        "Drivers die at night, killed by the kernel or by their operators.",
+        "the step named in the history; the ledger must show what the step left unfinished",
     ),
     Rule(
         "C02",
         MUST,
-        "A call whose request or whose answer is lost is resolved by writing the ledger, never"
-        " taken for failed or for done.",
-        "The decide that was taken for failed is still on its way.",
+        "The driver resolves a lost request or a lost reply by a write of the ledger. It never"
+        " assumes that the call failed or succeeded.",
+        "A decide that the driver counts as failed may still be in flight.",
         "registers.learn; the client's own retries",
     ),
     Rule(
         "C03",
         MUST,
-        "A request that arrives late, or twice, even after its sender died, changes nothing.",
+        "A late or duplicate request changes nothing, even after its sender died.",
         "A zombie's requests wait in buffers of the network and of the server.",
         "the guard inside the step that arrives: stamp, token, fence, version",
     ),
     Rule(
         "C04",
         MUST,
-        "Of two drivers of one checkpoint, interleaved at any call, one commits each epoch.",
-        "A driver that was stopped wakes up when its successor has taken over.",
+        "If two drivers of one checkpoint interleave at any call, exactly one commits each epoch.",
+        "A suspended driver wakes up after its successor has taken over.",
         "Store.swap, Store.publish; the order of reading, preparing and deciding",
     ),
     Rule(
         "C05",
         MUST,
-        "A replayed epoch changes nothing, whatever rows and partitions it computes; nothing but"
-        " the ledger's history differs then.",
+        "A replayed epoch changes nothing but the ledger's history, no matter which rows and"
+        " partitions the replay computes.",
         "Random ids and other partitionings make a replay look like new rows.",
-        "commit: an epoch that the ledger holds is dropped, not applied",
+        "commit: an epoch that the ledger holds is discarded, not applied",
     ),
     Rule(
         "C06",
         MUST,
-        "A decided epoch is finished by whoever comes next, from its manifest alone, before"
-        " anything else.",
-        "Today's options must not change what was decided yesterday.",
-        "registers.finish; chunks may be deleted only once the epoch is finished",
+        "The next process finishes a decided epoch before anything else, from its manifest alone.",
+        "Today's options must not change what the driver decided yesterday.",
+        "registers.finish; no process may delete the chunks of an unfinished epoch",
     ),
     Rule(
         "C07",
         MUST,
-        "Epochs take effect in their order; the ledger's epoch never goes back.",
+        "Epochs take effect in order; the ledger's epoch never decreases.",
         "An old value would overwrite a new one.",
         "guards.judge",
     ),
     Rule(
         "C08",
         MUST,
-        "Once a later commit has succeeded nothing of an earlier epoch is left staged, whoever"
-        " left it; a clean-up that fails never fails a commit.",
+        "After a later commit has succeeded, no chunk of an earlier epoch remains staged, whoever"
+        " staged it. A failed clean-up never fails a commit.",
         "The log of a query that runs for years must not grow.",
         "commit: cleaning after the decision; Store.staged",
     ),
     Rule(
         "C09",
         MUST,
-        "Only the attempts whose receipts Spark hands to commit take effect: not a failed attempt,"
-        " not a speculative twin.",
+        "Only attempts whose receipts Spark passes to commit take effect: no failed attempt and"
+        " no speculative twin.",
         "A loser has staged the same rows as the winner.",
-        "the manifest names attempts; Store.prepare and Store.apply follow it alone",
+        "the manifest names attempts; Store.prepare and Store.apply must read nothing else",
     ),
     Rule(
         "C10",
         MUST,
-        "A receipt that says 'skipped' is good for a replay of the decision it names, and else"
-        " fails the batch.",
-        "The rows of the task that skipped are nowhere.",
+        "A receipt that says 'skipped' is valid for a replay of the decision that it names."
+        " Otherwise it fails the batch.",
+        "No chunk holds the rows of a task that skipped them.",
         "guards.require_skips_of",
     ),
     Rule(
         "C11",
         MUST,
-        "A message that is None fails the commit, and is passed over by an abort.",
-        "A task without a message has rows that nobody knows of.",
+        "A message that is None fails the commit; an abort ignores it.",
+        "A task without a message has rows that no receipt names.",
         "guards.require_messages; spark.stream.StreamWriter",
     ),
     Rule(
         "C12",
         MUST,
-        "A task that stages after the commit or the abort of its epoch never takes effect, and is"
-        " cleaned by a later commit.",
-        "Spark does not wait for tasks that it has given up.",
+        "A task that stages after the commit or the abort of its epoch never takes effect, and a"
+        " later commit discards its chunks.",
+        "Spark does not wait for tasks that it has abandoned.",
         "the manifest names attempts; commit.leftovers",
     ),
     Rule(
@@ -113,123 +112,128 @@ RULES: Sequence[Rule] = (
     Rule(
         "C14",
         MUST,
-        "A store that lost acknowledged commits is found out before anything more is written.",
-        "A gap in the middle of a table is never noticed by itself.",
+        "The driver detects that a store lost acknowledged commits before it writes anything more.",
+        "Nothing else reveals a gap in the middle of a table.",
         "guards.judge: SinkBehindCheckpoint",
     ),
     Rule(
         "C15",
         MUST,
-        "A checkpoint that was restored to an earlier state, or copied, is refused.",
-        "Its epochs carry old numbers and other rows: skipped in silence, they are lost.",
+        "The driver rejects a checkpoint that was copied or restored to an earlier state.",
+        "Its epochs carry old numbers and other rows: skipped in silence, the rows are lost.",
         "guards.judge: CheckpointBehindSink, CheckpointDiverged",
     ),
     Rule(
         "C16",
         MUST,
-        "The ledger counts what took effect: rows and epochs agree with the target.",
-        "It is what an operator looks at when numbers don't add up.",
+        "The ledger counts what took effect: its rows and epochs agree with the target.",
+        "Operators read the ledger when numbers do not add up.",
         "Ledger.decided",
     ),
     Rule(
         "C17",
         MUST,
-        "A row that the server refuses fails the commit with an error that says so, in one line,"
-        " whatever the row holds; once the row is accepted a restart goes on, and each row of one"
-        " version of the epoch takes effect once.",
-        "A type that does not fit is found at night; mending it must not cost or double rows.",
-        "Store.apply: what it has applied before the row is marked in the same step",
+        "A row that the server rejects fails the commit with an error of one line that says so,"
+        " whatever the row holds. Once the server accepts the row, a restart continues, and each"
+        " row of one version of the epoch takes effect once.",
+        "A wrong type shows up at night; to correct it must not lose or duplicate rows.",
+        "Store.apply: the same step must mark the rows that it applied before this one",
     ),
     Rule(
         "C18",
         MUST,
-        "A task that raises drops what it has staged, and its own error is the one that is seen.",
-        "A query that fails at one row, and is started again and again, fills the store.",
+        "A task that raises discards what it has staged, and Spark reports the task's own error.",
+        "A query that fails at one row and restarts again and again fills the store.",
         "staging.stage: an attempt without a receipt can't be decided",
     ),
     Rule(
         "C19",
         MUST,
-        "Garbage collection drops what runs that have died staged, while a later run of the same"
-        " epoch stages; of a run of which one task is fresh it drops nothing.",
-        "A query that dies in each run, and is started again and again, fills the store.",
+        "Garbage collection removes the chunks of dead runs, even while a later run of the same"
+        " epoch stages. It removes nothing of a run with at least one fresh task.",
+        "A query that dies in each run and restarts again and again fills the store.",
         "admin.SinkStatus.leftovers: the attempts of one run grow old together",
     ),
     Rule(
         "C20",
         MUST,
-        "A batch that has a number counts once, whatever call fails: another run skips it. A"
-        " second write of one run, or a write of another query under the same name and number, is"
-        " an error, never a silent skip.",
-        "Two writes into one target can't be told from a repetition; a gap in the numbers is none"
-        " of a batch's business, and a lower one may be of long ago.",
+        "A numbered batch takes effect once, whatever call fails: another run skips it. A second"
+        " write of one run fails, and so does a write of another query under the same name and"
+        " number; neither is skipped in silence.",
+        "Two writes into one target look like a repetition. A gap in the numbers does not concern"
+        " a batch, and a lower number may be an old one.",
         "guards.judge and identify: Follows.GROWS",
     ),
     Rule(
         "C21",
         MUST,
-        "A batch without a name takes effect whole, if it is decided, or not at all; nothing of it"
-        " is left in the store.",
-        "Each has a ledger of its own, which nobody comes back to.",
+        "A batch without a name takes effect as a whole if it is decided, or not at all. It"
+        " leaves nothing else in the store.",
+        "Each has its own ledger, which no later batch reads.",
         "commit: Ledger.once, is_done_with; admin.sweep",
     ),
     Rule(
         "C22",
         MUST,
-        "A decision that others than its own stream finish late never takes effect in silence over"
-        " what other writers of the target have decided since: it is refused by name, dropped with"
-        " its rows counted, or applied because somebody says so. What commutes is finished.",
-        "A batch died half-way, a stream went on, and `recover` put the older rows over the newer.",
-        "late.overtakers; the order of `Store.decided_after`; who finishes passes the check",
+        "A decision that another process finishes late never silently overwrites what other"
+        " writers of the target have decided since. The process rejects it by name, drops it with"
+        " its rows counted, or applies it on request. It finishes a decision that commutes.",
+        "A batch died half-way, a stream continued, and `recover` overwrote newer rows with older"
+        " ones.",
+        "late.overtakers; the order of `Store.decided_after`; every process that finishes must"
+        " pass the check",
     ),
     Rule(
         "C23",
         MUST,
-        "A record that can't be read stops those that need it, with an error that names it; nothing"
-        " is written over it. Operators see it, go on with other sinks, and may give it up.",
-        "Somebody edits a record by hand, and every command ends in a traceback; or the sink counts"
-        " as a new one and applies all rows again.",
-        "codec.reading, around each place that takes a record of the store apart",
+        "An unreadable record stops the processes that need it with an error that names it, and"
+        " nothing overwrites it. Operators see the record, continue with other sinks, and may"
+        " give the sink up.",
+        "Somebody edits a record by hand, and every command ends in a traceback; or the sink"
+        " counts as a new one and applies all rows again.",
+        "codec.reading, around each place that parses a record of the store",
     ),
     Rule(
         "A01",
         MUST,
-        "Abort drops what its own tasks staged, unless it is decided; nothing decided is undone.",
-        "Spark calls abort after a commit that raised, also if its decide had arrived.",
-        "commit.abort: attempts are doomed in the step that drops them, or before it",
+        "Abort discards what its own tasks staged, unless it is decided. It undoes no decision.",
+        "Spark calls abort after a commit that raised, even if its decide arrived.",
+        "commit.abort: the step that discards attempts must doom them, or an earlier one",
     ),
     Rule(
         "A02",
         MUST,
-        "Abort and commit of one epoch, delayed and interleaved at any call, lose and double"
-        " nothing.",
-        "After the loss of a commit worker Spark calls abort while a decide is on its way.",
-        "Store.doom: the ledger is never written after the drop; guards.require_not_doomed",
+        "Abort and commit of one epoch lose and duplicate nothing, delayed and interleaved at any"
+        " call.",
+        "After the loss of a commit worker Spark calls abort while a decide is in flight.",
+        "Store.doom: no write of the ledger after the discard; guards.require_not_doomed",
     ),
     Rule(
         "I01",
         MUST,
-        "A checkpoint that was deleted or swapped is found by its identity, before any comparison"
-        " of epochs: refused where rows would be added again, else a new generation.",
-        "Epoch 0 of a new query is not epoch 0 of the old one; skipping it loses its rows.",
+        "The driver detects a deleted or replaced checkpoint by its identity, before it compares"
+        " epochs. It rejects the query if rows would be added again, else it starts a new"
+        " generation.",
+        "Epoch 0 of a new query is not epoch 0 of the old one; to skip it loses its rows.",
         "guards.identify",
     ),
     Rule(
         "I02",
         MUST,
-        "A query that was replaced can never commit again; the one that replaced it goes on. None"
-        " is replaced by itself but where its checkpoint was, and where both repeat harmlessly; and"
-        " none where neither has decided anything.",
+        "A replaced query can never commit again; its successor continues. Without an option, a"
+        " query replaces only one at the same checkpoint path, and only if both are repeatable."
+        " Nothing is replaced while neither has decided an epoch.",
         "Two queries would each apply the same rows; two healthy ones would stop each other.",
         "guards.identify: QueryRetired, CheckpointReplaced",
     ),
     Rule(
         "I03",
         MUST,
-        "A query that replaces another loses and doubles nothing, wherever either is interrupted;"
-        " one that decides holds the claim on its checkpoint path, whatever frees claims"
-        " meanwhile.",
-        "The old one may be in the middle of a commit; an abort, gc or forget in that of freeing.",
+        "A query that replaces another loses and duplicates nothing, wherever either is"
+        " interrupted. A query that decides holds the claim on its checkpoint path, no matter"
+        " what frees claims meanwhile.",
+        "The old query may be in the middle of a commit; an abort, gc or forget may be freeing"
+        " the claim.",
         "commit: ledger, rival and claim are written before the first decision",
     ),
     *QUERIES,
@@ -241,11 +245,11 @@ RULES: Sequence[Rule] = (
 BY_NUMBER = {rule.number: rule for rule in RULES}
 
 ORACLES = {
-    "O1": "Rows are compared as a multiset of unique row ids, never as a set.",
+    "O1": "The kit compares rows as a multiset of unique row ids, never as a set.",
     "O2": "A witness, a counter to which each row adds 1, agrees with a recount of the rows.",
-    "O3": "A concurrent reader sees whole epochs, in order, where the store promises it.",
-    "O4": "Ledger and data agree; the ledger's epoch never goes back.",
-    "O5": "Nothing is left staged.",
+    "O3": "A concurrent reader sees whole epochs, in order, if the store promises it.",
+    "O4": "Ledger and data agree; the ledger's epoch never decreases.",
+    "O5": "No chunk remains staged.",
     "O6": "A replay changes no byte but those of the ledger's history.",
-    "O7": "All of it holds again after every zombie has come home.",
+    "O7": "All oracles hold again after every zombie's requests have arrived.",
 }

@@ -29,7 +29,7 @@ NEVER = "publish: every epoch of this store is applied in several steps"
 
 
 def dying_after(chunks: int) -> Advance:
-    """Watches an apply, and dies after so many chunks."""
+    """Watches an apply, and dies after this number of chunks."""
     left = [chunks]
 
     def advance(_rows: int) -> None:
@@ -41,29 +41,27 @@ def dying_after(chunks: int) -> Advance:
 
 
 def _published(store: Store, ready: Ready) -> Record | None:
-    """What publish gives; one that comes second may also find that its chunks are gone."""
+    """The result of publish; the slower of two may also find its chunks missing."""
     with contextlib.suppress(StagedDataMissing):
         return store.publish(ready.decision, ready.finish)
     return None
 
 
 def _skip_unless_published(store: Store, good: Ready) -> NoReturn:
-    """A stale decision gave None: right for a store that never publishes, and for no other.
+    """Skip if a stale decision returned None because this store never publishes.
 
     Raises:
-        SkipTest: it never does.
-        AssertionError: it does, and should have told what is there.
+        SkipTest: the store never publishes.
+        AssertionError: it does, and should have returned the stored record.
     """
     if store.publish(good.decision, good.finish) is None:
         raise SkipTest(NEVER)
     epoch = good.manifest.epoch
-    raise AssertionError(
-        f"a stale publish of epoch {epoch} gave None, not the record that is there"
-    )
+    raise AssertionError(f"a stale publish of epoch {epoch} returned None, not the stored record")
 
 
 def _apply_with_a_sleep(world: Subject, query: Query, late: Manifest, epochs: int) -> None:
-    """Apply; after the first chunk another driver finishes and writes so many epochs."""
+    """Apply; after the first chunk another driver finishes, and writes up to `epochs` epochs."""
     runs: list[Run] = []
 
     def advance(_rows: int) -> None:
@@ -73,14 +71,14 @@ def _apply_with_a_sleep(world: Subject, query: Query, late: Manifest, epochs: in
                 runs[0].write(epoch, with_witness([f"epoch {epoch}"]))
 
     world.connect().apply(late, advance)
-    require(runs, "apply never told that a chunk was applied")
+    require(runs, "apply never reported an applied chunk")
 
 
 class ApplyRules(Contract):
     """Checks of `Store.publish` and `Store.apply`."""
 
     def test_s07_publish_does_all_or_nothing(self, new_subject: NewSubject) -> None:
-        """Over another record it does nothing; again it does nothing more."""
+        """With another record in the store it does nothing; repeated, it does nothing more."""
         world = new_subject()
         run = Query(world).start()
         run.write(0, with_witness(["a"]))
@@ -90,11 +88,13 @@ class ApplyRules(Contract):
         answer = world.store.publish(stale, good.finish)
         require_rows(world, {"a"})
         there = world.observer.read(run.query.name)
-        seen = f"publish over a record that is not there wrote {brief(there)} over {brief(known)}"
+        seen = f"publish with a stale stamp wrote {brief(there)} over {brief(known)}"
         require(there == known, seen)
         if answer is None:
             _skip_unless_published(world.store, good)
-        require(answer == known, f"there is {brief(known)}, publish returned {brief(answer)}")
+        require(
+            answer == known, f"the store holds {brief(known)}, publish returned {brief(answer)}"
+        )
         for again in (False, True):
             done = world.store.publish(good.decision, good.finish)
             which = "the second time" if again else "the first time"
@@ -105,7 +105,7 @@ class ApplyRules(Contract):
     def test_s07_publish_of_chunks_that_are_gone_does_nothing(
         self, new_subject: NewSubject
     ) -> None:
-        """The second of two attempts was dropped: neither rows of the first nor a decision."""
+        """The second of two attempts was discarded: no row and no decision takes effect."""
         world = new_subject()
         run = Query(world).start()
         run.write(0, with_witness(["a"]))
@@ -117,13 +117,13 @@ class ApplyRules(Contract):
         world.store.discard(run.query.name, [good.manifest.parts[1].attempt])
         step = partial(world.store.publish, good.decision, good.finish)
         raises(StagedDataMissing, step)
-        with after("publish found a chunk of its manifest gone"):
+        with after("publish found a chunk of its manifest missing"):
             require_rows(world, {"a"})
             there = world.observer.read(run.query.name)
             require(there == known, f"the ledger was {brief(known)} and is {brief(there)}")
 
     def test_s07_of_publications_at_the_same_time_one_wins(self, new_subject: NewSubject) -> None:
-        """Two decisions over one record, the first of them sent twice."""
+        """Two decisions replace one record; the first is sent twice."""
         world = new_subject()
         query, wanted = Query(world), set[str]()
         clients = [world.connect() for _ in range(3)]
@@ -142,21 +142,23 @@ class ApplyRules(Contract):
             now = world.observer.read(query.name)
             won = [n for n, decision in enumerate(pair) if decision.finished == now]
             wanted.update(f"{epoch}.{n}" for n in won)
-            with after(f"two drivers published epoch {epoch} at once, one of them twice"):
+            with after(f"two drivers published epoch {epoch} together, one of them twice"):
                 require(len(won) == 1, f"the ledger is {brief(now)}, which neither wrote")
                 require_rows(world, {"before", *wanted})
                 told = ", ".join(brief(answer) for answer in answers)
-                require(set(answers) == {now}, f"told of {told}; there is {brief(now)}")
+                require(
+                    set(answers) == {now}, f"publish returned {told}; the store holds {brief(now)}"
+                )
 
     def test_s08_apply_takes_effect_once(self, new_subject: NewSubject) -> None:
-        """Called again, and by two clients at once."""
+        """A repeated apply, and two clients that apply together."""
         world = new_subject()
         run = Query(world).start()
         world.need("apply")
         rows = [f"a#{number}" for number in range(12)]
         manifest = decided(run, 0, with_witness(rows[:7]), with_witness(rows[7:])).manifest
         race([partial(world.connect().apply, manifest) for _ in range(2)])
-        with after("two clients applied one manifest at once"):
+        with after("two clients applied one manifest together"):
             require_rows(world, set(rows))
         for store in (world.store, world.connect()):
             store.apply(manifest)
@@ -164,7 +166,7 @@ class ApplyRules(Contract):
             require_rows(world, set(rows))
 
     def test_s08_apply_goes_on_where_it_was_interrupted(self, new_subject: NewSubject) -> None:
-        """Its caller dies after each chunk in turn; another client goes on, twice."""
+        """Its caller dies after each chunk in turn; another client continues, twice."""
         for died in range(1, 6):
             world = new_subject()
             world.need("apply")
@@ -198,7 +200,7 @@ class ApplyRules(Contract):
         require(found == wanted, f"rows took effect as {found}, not as {wanted}")
 
     def test_s09_a_superseded_apply_does_nothing(self, new_subject: NewSubject) -> None:
-        """A driver decided and slept; its epoch was finished, and later ones were written."""
+        """A driver decided and slept; others finished its epoch and wrote later ones."""
         world = new_subject()
         query = Query(world)
         world.need("apply")
@@ -216,32 +218,34 @@ class ApplyRules(Contract):
             require_rows(world, wanted)
 
     def test_s09_an_apply_that_is_superseded_in_its_middle(self, new_subject: NewSubject) -> None:
-        """A driver slept after its first chunk; its epoch was finished, and later ones written."""
+        """A driver slept after its first chunk; others finished its epoch and wrote later ones."""
         for epochs in (1, 3):
             world = new_subject()
             world.need("apply")
             if "whole epochs" not in world.limits:
-                raise SkipTest("this store publishes whole epochs: there is no middle to sleep in")
+                raise SkipTest(
+                    "this store publishes whole epochs: an apply has no middle to sleep in"
+                )
             query, wanted = Query(world), {"a", "b", "c", "d"}
             rows = with_witness(["a", "b", "c"]), with_witness(["d"])
             late = decided(query.start(), 0, *rows).manifest
             _apply_with_a_sleep(world, query, late, epochs)
             wanted.update(f"epoch {epoch}" for epoch in range(1, epochs))
             with after(
-                f"an apply of epoch 0 slept after its first chunk, epochs 0 to {epochs - 1} were"
-                " finished by another driver, and it went on"
+                "an apply of epoch 0 slept after its first chunk, another driver finished epochs"
+                f" 0 to {epochs - 1}, and the apply continued"
             ):
                 require_rows(world, wanted)
 
     def test_s10_a_decided_chunk_that_is_gone_is_an_error(self, new_subject: NewSubject) -> None:
-        """It is neither skipped in silence nor taken for applied."""
+        """Apply neither skips the chunk in silence nor counts it as applied."""
         world = new_subject()
         run = Query(world).start()
         world.need("apply")
         manifest = decided(run, 0, with_witness(["a"]), with_witness(["b"])).manifest
         world.store.discard(run.query.name, [manifest.parts[1].attempt])
         raises(StoreLostData, world.store.apply, manifest)
-        require(world.took_effect()["b"] == 0, "a row of a chunk that is gone took effect")
+        require(world.took_effect()["b"] == 0, "a row of a missing chunk took effect")
 
     def test_s15_an_epoch_is_not_finished_before_it_is_applied(
         self, new_subject: NewSubject
@@ -255,11 +259,11 @@ class ApplyRules(Contract):
             world.store.swap, run.query.name, ready.finished, ready.decided.stamp, applied=2
         )
         there = finish()
-        require(there == ready.decided, f"nothing was applied, and it wrote {brief(there)}")
+        require(there == ready.decided, f"nothing was applied, and swap wrote {brief(there)}")
         with contextlib.suppress(Crash):
             world.store.apply(ready.manifest, dying_after(1))
         there = finish()
-        require(there == ready.decided, f"one chunk was applied, and it wrote {brief(there)}")
+        require(there == ready.decided, f"one chunk was applied, and swap wrote {brief(there)}")
         world.store.apply(ready.manifest)
         there = finish()
         require(
@@ -270,7 +274,7 @@ class ApplyRules(Contract):
     def test_s15_chunks_lost_in_a_failover_before_finish_are_applied_again(
         self, new_subject: NewSubject
     ) -> None:
-        """The store goes back to what it was right after the decision; the driver lives."""
+        """The store returns to its state right after the decision; the driver lives."""
         world = new_subject()
         world.need("apply")
         world.need("snapshot")

@@ -1,4 +1,4 @@
-"""Rules C20 and C21: batches, which have a number that only grows, or no name at all."""
+"""Rules C20 and C21: batches with a number that only grows, or without a name."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def writes(run: Run, epoch: int = 0) -> None:
 
 
 def batches(new_subject: NewSubject, follows: Follows) -> Query:
-    """A writer of batches, with a target of its own."""
+    """A writer of batches with its own target."""
     return Query(new_subject(), checkpoint=None, follows=follows)
 
 
 def failing(new_subject: NewSubject, follows: Follows, run_id: str) -> Iterator[tuple[str, Query]]:
-    """Writers that have written one batch, with a fault at one of its calls: each, and what."""
+    """Writers of one batch with a fault at one of its calls; each with a description of the fault."""
     world = batches(new_subject, follows)
     store = world.faulty()
     writes(Run(world, run_id))
@@ -64,25 +64,25 @@ def _failed(query: Query, run_id: str, at: int, fault: Fault) -> Query:
 
 
 class BatchRules(Contract):
-    """Checks of writers that are no stream."""
+    """Checks of batch writers."""
 
     def test_c20_a_numbered_batch_counts_once_whatever_call_fails(
         self, new_subject: NewSubject
     ) -> None:
-        """It is written again by another run, as Spark or an orchestrator does."""
+        """Another run writes the batch again, as Spark or an orchestrator does."""
         for happened, query in failing(new_subject, Follows.GROWS, "first"):
             with after(happened):
                 writes(query.start())
                 require_rows(query.world, ROWS)
 
     def test_c20_a_run_writes_a_batch_once(self, new_subject: NewSubject) -> None:
-        """The second time is an error, also behind a replay; a lower number is one, too."""
+        """The second write is an error, also after a replay; so is a lower number."""
         query = batches(new_subject, Follows.GROWS)
         for run in (query.start(), query.start()):
             writes(run, 7)
             with after("one run has written batch 7"):
                 raises(WrittenTwice, writes, run, 7)
-        with after("batch 5 came after 7"):
+        with after("batch 5 followed 7"):
             raises(CommitRefused, writes, query.start(), 5)
         writes(query.start(), 7)
         require_rows(query.world, ROWS)
@@ -90,7 +90,7 @@ class BatchRules(Contract):
     def test_c20_a_replay_whose_answer_is_lost_is_no_second_write(
         self, new_subject: NewSubject
     ) -> None:
-        """It finds its own mark in the ledger, which another writer has moved meanwhile."""
+        """The driver finds its own mark in the ledger, which another writer has moved meanwhile."""
         query = _replaying(new_subject)
         store = query.faulty()
         writes(query.start(), 7)
@@ -105,12 +105,12 @@ class BatchRules(Contract):
 
         store.fail_at(at, REPLY_LOST)
         store.before("swap", lambda: store.before("read", moves))
-        with after("the answer to a replay's write was lost, and an abort moved the ledger"):
+        with after("the reply to a replay's write was lost, and an abort moved the ledger"):
             writes(run, 7)
         require_rows(query.world, ROWS)
 
     def test_c20_a_version_of_another_query_is_no_replay(self, new_subject: NewSubject) -> None:
-        """Its rows are others; nothing of them is written, or skipped in silence."""
+        """It has other rows; the commit neither writes them nor skips them in silence."""
         query = batches(new_subject, Follows.GROWS)
         query.named, query.stream = True, "one"
         writes(query.start(), 7)
@@ -122,12 +122,12 @@ class BatchRules(Contract):
         require_rows(query.world, {*ROWS, "a/8#x"})
 
     def test_c20_sessions_write_versions_by_turns(self, new_subject: NewSubject) -> None:
-        """An orchestrator runs some jobs here and some there: none of them is superseded."""
+        """An orchestrator runs some jobs here and some there: none supersedes another."""
         query = batches(new_subject, Follows.GROWS)
         query.named = True
         first, second = query.start(), query.start()
         for number, job in enumerate((first, second, first)):
-            with after(f"{number} versions were written by two sessions in turn"):
+            with after(f"two sessions wrote {number} versions in turn"):
                 job.write(number, with_witness([f"a/{number}#x"]))
         writes(second, 2)
         require_rows(query.world, {f"a/{number}#x" for number in range(3)})
@@ -135,13 +135,13 @@ class BatchRules(Contract):
     def test_c20_a_version_without_a_run_comes_as_often_as_it_likes(
         self, new_subject: NewSubject
     ) -> None:
-        """Nothing is known of who writes it; a lower one is an error, a gap is none."""
+        """The writer is unknown; a lower number is an error, a gap is none."""
         query = batches(new_subject, Follows.GROWS)
         query.named = True
         job = Run(query, "")
         for _ in range(3):
             writes(job, 7)
-        with after("version 6 came after 7"):
+        with after("version 6 followed 7"):
             raises(VersionBehindSink, writes, job, 6)
         job.write(9, with_witness(["a/9#x"]))
         require_rows(query.world, {*ROWS, "a/9#x"})
@@ -149,7 +149,7 @@ class BatchRules(Contract):
     def test_c21_a_batch_without_a_name_is_whole_or_nothing_whatever_call_fails(
         self, new_subject: NewSubject
     ) -> None:
-        """`recover` finishes it, if it is decided; `gc` takes away what it left."""
+        """`recover` finishes a decided batch; `gc` removes what an undecided one left."""
         for happened, query in failing(new_subject, Follows.ONCE, ""):
             admin = Admin(query.store)
             with after(happened):
@@ -161,7 +161,7 @@ class BatchRules(Contract):
                 require(not query.store.names(), f"records stay: {query.store.names()}")
 
     def test_c21_a_batch_without_a_name_leaves_nothing(self, new_subject: NewSubject) -> None:
-        """Its record goes as it ends, or ledgers pile up."""
+        """A batch removes its record at its end, or ledgers pile up."""
         query = batches(new_subject, Follows.ONCE)
         writes(Run(query, ""))
         require_rows(query.world, ROWS)
@@ -171,7 +171,7 @@ class BatchRules(Contract):
     def test_c21_a_batch_first_finishes_what_another_has_decided(
         self, new_subject: NewSubject
     ) -> None:
-        """Nobody comes back to it but `recover`, which would put older rows over newer ones."""
+        """Only `recover` finds the batch later, and would put older rows over newer ones."""
         query = batches(new_subject, Follows.ONCE)
         query.faulty().before("apply", _dies)
         with suppress(Crash):
@@ -179,13 +179,13 @@ class BatchRules(Contract):
         query.world.settle()
         later = Query(query.world, id="b", checkpoint=None, follows=Follows.ONCE)
         Run(later, "").write(0, with_witness(["b/0#x"]))
-        with after("a batch came after one that was decided, and had no row yet"):
+        with after("a batch followed one that was decided, and had no row yet"):
             require_rows(query.world, {*ROWS, "b/0#x"})
 
     def test_c21_a_batch_asks_as_much_beside_many_sinks_that_are_done(
         self, new_subject: NewSubject
     ) -> None:
-        """Its cost does not grow with the ledgers of its target."""
+        """Its cost does not grow with the number of ledgers of its target."""
         query = batches(new_subject, Follows.ONCE)
         asked = []
         for sinks in (1, 20):
@@ -211,7 +211,7 @@ def _dies() -> None:
 
 
 def _clean(world: Subject, admin: Admin) -> None:
-    """What `gc` does, and some time later does again."""
+    """Run the steps of `gc`, and run them again some time later."""
     for sink in admin.sinks():
         admin.gc(sink, grace=0)
     world.settle()

@@ -1,4 +1,4 @@
-"""Rule S20: what is kept beside a decision."""
+"""Rule S20: auxiliary records."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class BesideRules(Contract):
     """Checks of `Proposal.beside`, in both steps that decide."""
 
     def test_s20_publish_keeps_what_is_beside_a_decision(self, new_subject: NewSubject) -> None:
-        """Neither a stale decision writes it, nor one that lacks a chunk."""
+        """Neither a stale decision nor one that lacks a chunk writes the record."""
         _require_beside(new_subject(), _publish)
 
     def test_s20_decide_keeps_what_is_beside_a_decision(self, new_subject: NewSubject) -> None:
@@ -54,7 +54,7 @@ def _require_beside(world: Subject, step: Step) -> None:
         run.commit(epoch, [])
         before = text
     world.store.swap(name, Record(), world.observer.read(name).stamp)
-    require(world.observer.read(name) == Record(), "what was kept can't be taken away")
+    require(world.observer.read(name) == Record(), "the store cannot remove an auxiliary record")
 
 
 def _publish(store: Store, good: Ready, proposal: Proposal) -> Record:
@@ -65,11 +65,11 @@ def _publish(store: Store, good: Ready, proposal: Proposal) -> Record:
 
 
 def _with(good: Ready, name: str, text: str) -> Proposal:
-    """The decision, with this beside it."""
+    """The decision, with this auxiliary record."""
     return good.decision._replace(beside=AuxiliaryRecord(name, text))
 
 
 def _require_kept(world: Subject, name: str, text: str, what: str) -> None:
     found = world.observer.read(name).body
     with after(what):
-        require(found == text, f"kept is {found[:40]!r}, not {text[:40]!r}")
+        require(found == text, f"the store keeps {found[:40]!r}, not {text[:40]!r}")

@@ -1,4 +1,4 @@
-"""Rule I03: who decides holds the claim on its checkpoint path, whatever frees it meanwhile."""
+"""Rule I03: a query that decides holds the claim on its checkpoint path."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ClaimRules(Contract):
     def test_i03_a_claim_goes_with_the_query_that_decided_nothing(
         self, new_subject: NewSubject
     ) -> None:
-        """Not with its next run, which begins while an abort, or `gc`, takes the ledger away."""
+        """Nor with its next run, which starts while an abort, or `gc`, removes the ledger."""
         for cleans in (_aborts, _sweeps):
 
             def prepare(cleans: Cleaning = cleans) -> Duel:
@@ -45,7 +45,7 @@ class ClaimRules(Contract):
             every_order(prepare, _its_path_is_claimed, step=new_subject().step)
 
     def test_i03_forget_beside_the_query_that_follows(self, new_subject: NewSubject) -> None:
-        """What forget frees is the claim of the query that it retires."""
+        """Forget frees the claim of the query that it retires."""
 
         def prepare() -> Duel:
             duel = Duel(new_subject())
@@ -74,7 +74,7 @@ def _sweeps(world: Subject, run: Run, receipts: list[Receipt]) -> Actor:
 
 def _forgets(query: Query) -> Actor:
     def forget(store: Store) -> None:
-        with contextlib.suppress(SparkonceError):  # an epoch is decided and not yet applied
+        with contextlib.suppress(SparkonceError):  # the epoch is decided and not yet applied
             Admin(store).forget(query.name)
 
     return forget

@@ -1,4 +1,4 @@
-"""Rules S16 to S19, C18 and C19: what can't take effect any more makes room, and nothing else."""
+"""Rules S16 to S19, C18 and C19: clean-up removes what cannot take effect, and nothing else."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ HOUR = 3600.0
 
 
 class _TaskFailed(Exception):
-    """What the query itself raises, while its rows are read."""
+    """The query's own error, raised while a task reads its rows."""
 
 
 class CleaningRules(Contract):
-    """Checks of the steps that drop what was staged."""
+    """Checks of the steps that discard staged chunks."""
 
     def test_s16_doom_drops_only_with_its_record(self, new_subject: NewSubject) -> None:
-        """Over another record, or again after others, it neither writes nor drops."""
+        """With another record in the store, or repeated after others, it neither writes nor discards."""
         world = new_subject()
         run, other = Query(world, id="mine").start(), Query(world, id="other").start()
         gone, kept = run.task(0), run.task(0)
@@ -48,7 +48,7 @@ class CleaningRules(Contract):
         for chunk in (twin, *(Chunk(task, 0, 1, twin.payload) for task in (gone, kept))):
             world.store.stage(chunk)
         store, name, both = world.store, run.query.name, {gone.attempt, kept.attempt}
-        orphan = write("orphan", after=Record(1, "never there"))
+        orphan = write("orphan", after=Record(1, "never existed"))
         first = write("first")
         second = write("second", after=first.new)
         steps = [
@@ -64,13 +64,13 @@ class CleaningRules(Contract):
             world.settle()
             found = {one.attempt for one in world.observer.staged(name)}
             what = f"doom {number} of {len(steps)}, by {brief(new)}"
-            require(answer == there, f"{what}: was told {brief(answer)}, not {brief(there)}")
+            require(answer == there, f"{what}: returned {brief(answer)}, not {brief(there)}")
             require(found == left, f"{what}: {len(found)} attempts are left, not {len(left)}")
         [still] = world.observer.staged(other.query.name)
         require(still.attempt == twin.task.attempt, f"of another sink, {still} is left")
 
     def test_s17_an_empty_record_takes_one_away(self, new_subject: NewSubject) -> None:
-        """The one that it replaces; again, or late, it takes nothing. A new one may come."""
+        """It removes the record that it replaces; repeated or late, nothing. A new one may follow."""
         world = new_subject()
         store, query = world.store, Query(world)
         name, first, fresh = query.name, write("first"), write("fresh")
@@ -80,7 +80,7 @@ class CleaningRules(Contract):
             (Write(Record()), Record()),
             (first, first.new),
             (Write(Record()), first.new),
-            (Write(Record(), "never there"), first.new),
+            (Write(Record(), "never existed"), first.new),
             (gone, Record()),
             (gone, Record()),
             (second, Record()),
@@ -92,12 +92,12 @@ class CleaningRules(Contract):
             seen = world.observer.read(name)
             world.settle()
             listed = name in world.observer.names()
-            what = f"swap {number} of {len(steps)} left {brief(seen)}, and told {brief(answer)}"
+            what = f"swap {number} of {len(steps)} left {brief(seen)}, and returned {brief(answer)}"
             require(answer == seen == there, f"{what}, not {brief(there)}")
-            require(listed == (there != Record()), f"{what}: is it listed? {listed}")
+            require(listed == (there != Record()), f"{what}: does names list the sink? {listed}")
 
     def test_s17_a_name_is_listed_while_anything_is_left(self, new_subject: NewSubject) -> None:
-        """A record, or something staged."""
+        """It has a record, or staged chunks."""
         world = new_subject()
         run, only = Query(world).start(), write("only")
         name, chunk = run.query.name, Chunk(run.task(0), 0, 1, world.encode(batch(["a"])))
@@ -111,10 +111,10 @@ class CleaningRules(Contract):
             step()
             world.settle()
             listed = name in world.observer.names()
-            require(listed == wanted, f"after step {number} of {len(steps)}, listed is {listed}")
+            require(listed == wanted, f"after step {number} of {len(steps)}, names lists {listed}")
 
     def test_s18_discard_over_a_stamp(self, new_subject: NewSubject) -> None:
-        """Over another record, or where there is none, it drops nothing."""
+        """With another record or none in the store, it removes nothing."""
         world = new_subject()
         run, first = Query(world).start(), write("first")
         name, store, chunk = run.query.name, world.store, world.encode(batch(["a"]))
@@ -125,7 +125,7 @@ class CleaningRules(Contract):
         second = write("second", after=first.new)
         nothing = Write(Record())
         steps: list[tuple[Write, str, str | None, set[str]]] = [
-            (nothing, one, "never there", {one, two, three}),
+            (nothing, one, "never existed", {one, two, three}),
             (nothing, one, "", {two, three}),
             (first, two, "", {two, three}),
             (second, two, first.new.stamp, {two, three}),
@@ -144,7 +144,7 @@ class CleaningRules(Contract):
     def test_s18_a_decision_that_a_failover_brings_back_has_its_chunks(
         self, new_subject: NewSubject
     ) -> None:
-        """The store goes back to what it was right after the decision, before the clean-up."""
+        """The store returns to its state right after the decision, before the clean-up."""
         world = new_subject()
         world.need("apply")
         world.need("snapshot")
@@ -166,7 +166,7 @@ class CleaningRules(Contract):
             require_agreement(world, query)
 
     def test_s19_ages_are_by_the_clock_of_the_store(self, new_subject: NewSubject) -> None:
-        """Those of the hosts, of a task and of an operator, may be hours behind or ahead."""
+        """The clocks of a task's and an operator's host may be hours behind or ahead."""
         world = new_subject()
         run, payload = Query(world).start(), world.encode(batch(["a"]))
         for skew in (-2 * HOUR, 2 * HOUR):
@@ -177,11 +177,11 @@ class CleaningRules(Contract):
         for skew in (-2 * HOUR, 0, 2 * HOUR):
             with clocks_off_by(skew):
                 ages = [one.age for one in world.observer.staged(run.query.name)]
-            what = f"staged a second ago, and listed by a clock that is off by {skew:.0f} s"
-            require(all(0.1 < age < HOUR / 2 for age in ages), f"ages of what was {what}: {ages}")
+            what = f"staged a second ago, and listed on a host whose clock is off by {skew:.0f} s"
+            require(all(0.1 < age < HOUR / 2 for age in ages), f"ages of attempts {what}: {ages}")
 
     def test_c19_gc_drops_what_dead_runs_have_staged(self, new_subject: NewSubject) -> None:
-        """A query that dies in each run is started again and again."""
+        """A query that dies in each run restarts again and again."""
         world = new_subject()
         query, admin = Query(world), Admin(world.connect())
         old = [query.start().stage(0, ["a/0#dead"]) for _ in range(3)]
@@ -192,13 +192,15 @@ class CleaningRules(Contract):
         aged = {receipt.task.attempt for receipts in old for receipt in receipts}
         with mock.patch.object(admin.store, "staged", _aging(admin.store.staged, aged)):
             dropped = admin.gc(admin.sink(query.name), grace=HOUR)
-        require(dropped == 3, f"of 3 dead runs and one that lives, {dropped} attempts were dropped")
+        require(
+            dropped == 3, f"of 3 dead runs and one that lives, {dropped} attempts were discarded"
+        )
         run.commit(0, [*old[-1], late])
         require_rows(world, {"a/0#early", "a/0#late"})
         require_clean(world, query)
 
     def test_c18_a_task_that_raises_leaves_nothing_staged(self, new_subject: NewSubject) -> None:
-        """As often as it is started again; what the query raised is what is seen."""
+        """However often it restarts; the reader sees the query's own error."""
         world = new_subject()
         query = Query(world)
         for _ in range(3):
@@ -210,11 +212,11 @@ class CleaningRules(Contract):
         require_clean(world, query)
 
     def test_c18_a_clean_up_that_fails_hides_no_error(self, new_subject: NewSubject) -> None:
-        """Then a later commit cleans."""
+        """Then a later commit cleans up."""
         world = new_subject()
         query = Query(world)
         query.faulty().fail_next("discard", REQUEST_LOST)
-        with after("the discard of a failed task, 1 attempt, got no answer"):
+        with after("the discard of a failed task, 1 attempt, got no reply"):
             raises(_TaskFailed, _fail_after, query.start(), ["a/0#x"])
         query.through = None
         query.start().write(0, ["a/0#good"])
@@ -231,7 +233,7 @@ def _fail_after(run: Run, rows: list[str]) -> None:
 
 @contextmanager
 def clocks_off_by(seconds: float) -> Iterator[None]:
-    """While this lasts, this host's clock is wrong."""
+    """Within this context, the clock of this host is wrong."""
     right = time.time_ns
 
     def exact() -> int:
@@ -245,7 +247,7 @@ def clocks_off_by(seconds: float) -> Iterator[None]:
 
 
 def _aging(staged: Callable[..., list[Staged]], attempts: set[str]) -> Callable[..., list[Staged]]:
-    """The same list, in which these attempts are a day older."""
+    """The same list, with these attempts a day older."""
 
     def aged(sink: str, *, fresh: bool) -> list[Staged]:
         found = staged(sink, fresh=fresh)

@@ -1,4 +1,4 @@
-"""Rules C05 to C16 and A01: what a commit does, and what it refuses."""
+"""Rules C05 to C16 and A01: what a commit does, and what it rejects."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def rows(epoch: int, text: str, number: int = 3, query: str = "a") -> list[str]:
 
 
 def written(world: Subject, epochs: int) -> tuple[Query, Run]:
-    """A query that has committed so many epochs."""
+    """A query that has committed this number of epochs."""
     query = Query(world)
     run = query.start()
     for epoch in range(epochs):
@@ -58,7 +58,7 @@ def written(world: Subject, epochs: int) -> tuple[Query, Run]:
 
 
 def unchanged(world: Subject, before: object, what: str) -> None:
-    """See that the target is as it was. Raises AssertionError if it is not."""
+    """Check that the target is unchanged. Raises AssertionError if it is not."""
     now = world.contents()
     require(now == before, f"after {what} the target has changed: {difference(before, now)}")
 
@@ -84,20 +84,20 @@ class CommitRules(Contract):
         require_clean(world, query)
 
     def test_c05_a_replay_that_staged_before_it_could_know(self, new_subject: NewSubject) -> None:
-        """Its tasks ran before the first commit had decided."""
+        """Its tasks ran before the first commit decided."""
         world = new_subject()
         query = Query(world)
         first, second = query.start(), query.start()
         receipts = [run.stage(0, rows(0, run.run_id)) for run in (first, second)]
         first.commit(0, receipts[0])
         before = world.contents()
-        with after("two runs staged epoch 0, the first committed it, then the second did"):
+        with after("two runs staged epoch 0; the first committed it, then the second did"):
             second.commit(0, receipts[1])
         unchanged(world, before, "a replay that had staged")
         require_clean(world, query)
 
     def test_c06_a_decided_epoch_is_finished_by_the_next_run(self, new_subject: NewSubject) -> None:
-        """From its manifest: the plan of the run that finishes it is another."""
+        """From its manifest: the run that finishes the epoch has another plan."""
         for fault in (DIES_BEFORE, DIES_WITHIN, DIES_AFTER):
             world = new_subject()
             world.need("apply")
@@ -109,7 +109,7 @@ class CommitRules(Contract):
             query.plan, store = replace(plan, stored={**plan.stored, "now": 1}), query.faulty()
             with after(f"the driver died at its apply ('{fault}'), and another replayed the epoch"):
                 query.start().write(0, rows(0, "other"))
-                seen = f"applied {store.applied}, where {decided} was decided"
+                seen = f"applied {store.applied}, although {decided} was decided"
                 require(store.applied[:1] == [decided], seen)
                 require_rows(world, {*rows(0, "x"), *rows(0, "y")} - {WITNESS})
                 require_clean(world, query)
@@ -131,7 +131,7 @@ class CommitRules(Contract):
         require_clean(world, old, new)
 
     def test_c07_epochs_take_effect_in_their_order(self, new_subject: NewSubject) -> None:
-        """And the ledger follows, epoch by epoch."""
+        """The ledger follows, epoch by epoch."""
         world = new_subject()
         query = Query(world)
         run, revision = query.start(), 0
@@ -149,12 +149,12 @@ class CommitRules(Contract):
         require_witness(world)
 
     def test_c08_what_others_left_is_cleaned_later(self, new_subject: NewSubject) -> None:
-        """Attempts that failed without a message; and a clean-up that fails itself."""
+        """Attempts that failed without a message; and a clean-up that itself fails."""
         world = new_subject()
         query, run = written(world, 1)
         run.stage(1, rows(1, "failed attempt"))
         query.faulty().fail_next("discard", REQUEST_LOST)
-        with after("the discard of its clean-up got no answer"):
+        with after("the discard of its clean-up got no reply"):
             run.write(1, rows(1, "x"))
         query.through = None
         for epoch in (2, 3):
@@ -162,14 +162,14 @@ class CommitRules(Contract):
         require_clean(world, query)
 
     def test_c09_only_the_attempts_of_the_receipts_count(self, new_subject: NewSubject) -> None:
-        """A failed attempt and a speculative twin have staged rows of their own."""
+        """A failed attempt and a speculative twin have staged their own rows."""
         world = new_subject()
         query = Query(world)
         run = query.start()
         run.stage(0, rows(0, "failed"))
         run.stage(0, rows(0, "twin"), rows(0, "twin too"))
         run.commit(0, run.stage(0, rows(0, "won"), rows(0, "won too")))
-        with after("only the rows called 'won' were committed"):
+        with after("only the rows named 'won' were committed"):
             require_rows(world, {*rows(0, "won"), *rows(0, "won too")} - {WITNESS})
         query.start().write(1, rows(1, "next"))
         require_clean(world, query)
@@ -205,7 +205,7 @@ class CommitRules(Contract):
         require_clean(world, query)
 
     def test_c12_a_zombie_task_never_takes_effect(self, new_subject: NewSubject) -> None:
-        """It stages after the commit, or after the abort, of its epoch."""
+        """A task stages after the commit, or after the abort, of its epoch."""
         world = new_subject()
         query, run = written(world, 1)
         run.stage_late(0, rows(0, "after commit"))
@@ -219,7 +219,7 @@ class CommitRules(Contract):
         require_clean(world, query)
 
     def test_c14_a_store_that_lost_commits_is_found_out(self, new_subject: NewSubject) -> None:
-        """In mid-run and after a restart; and when it lost everything."""
+        """In the middle of a run and after a restart; and after the store lost everything."""
         world = new_subject()
         world.need("snapshot")
         states = [world.snapshot()]
@@ -231,7 +231,7 @@ class CommitRules(Contract):
             before = world.contents()
             for each in (run, query.start()):
                 raises(SinkBehindCheckpoint, each.write, 2, rows(2, "x"))
-                unchanged(world, before, "a refused commit")
+                unchanged(world, before, "a rejected commit")
         query.on_lost_commit = "continue@3"
         raises(SinkBehindCheckpoint, query.start().write, 2, rows(2, "x"))
         query.on_lost_commit = "continue@2"
@@ -239,7 +239,7 @@ class CommitRules(Contract):
         require_rows(world, {*rows(2, "y")} - {WITNESS})
 
     def test_c15_a_restored_checkpoint_is_refused(self, new_subject: NewSubject) -> None:
-        """Its epochs are old ones, or have old numbers; or a later run has gone on."""
+        """Its epochs are old, or have old numbers; or a later run has continued."""
         world = new_subject()
         query, run = written(world, 3)
         before = world.contents()
@@ -250,7 +250,7 @@ class CommitRules(Contract):
         raises(CheckpointDiverged, other.commit, 2, receipts, "other")
         receipts = other.stage(3, rows(3, "x"))
         raises(CheckpointDiverged, other.commit, 3, receipts, "offsets 3", "other")
-        unchanged(world, before, "refused commits")
+        unchanged(world, before, "rejected commits")
         query.start().write(3, rows(3, "good"))
         raises(ConcurrentDriver, run.write, 4, rows(4, "late"))
         query.start().write(4, rows(4, "good"))
@@ -266,13 +266,13 @@ class CommitRules(Contract):
         run.write(2)
         run.write(3, [], rows(3, "x"))
         totals = query.ledger.totals
-        counted = f"{totals.epochs} with {totals.rows} are counted"
+        counted = f"the ledger counts {totals.epochs} with {totals.rows}"
         found = totals.epochs, totals.rows
         require(found == (4, 30), f"4 epochs with 30 rows took effect, {counted}")
         require_clean(world, query)
 
     def test_a01_abort_drops_its_own_and_nothing_decided(self, new_subject: NewSubject) -> None:
-        """Spark calls it after a commit that raised, whose decide may have arrived."""
+        """Spark calls abort after a commit that raised, and whose decide may have arrived."""
         world = new_subject()
         query, run = written(world, 1)
         other = Query(world, id="other", checkpoint="/checkpoints/other")

@@ -1,8 +1,8 @@
 """Rules C01 to C03 and I03: every call to the store is a crash point.
 
-For each call of a fault-free run and each kind of fault: run, fail there, restart and replay with
-other rows until all epochs are committed, let every late request arrive. Then every epoch took
-effect once, as one whole.
+For each call of a fault-free run and each kind of fault the check runs, fails there, restarts, and
+replays with other rows until it has committed all epochs. It then lets every late request arrive.
+Every epoch must have taken effect once, as a whole.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from sparkonce.tck.suites.suite import Contract
 
 Scenario = Callable[[Subject], list[SimulatedSpark]]
 ZOMBIES = (ConcurrentDriver, StaleSkip)
-"""What may refuse a run after a request of an earlier one arrived late."""
+"""Errors by which a commit may reject a run after a late request of an earlier run."""
 
 
 def one_query(world: Subject) -> list[SimulatedSpark]:
@@ -51,7 +51,7 @@ def one_query(world: Subject) -> list[SimulatedSpark]:
 
 
 def moved_query(world: Subject) -> list[SimulatedSpark]:
-    """A query that is stopped, moved, and gets the path of its checkpoint as an option."""
+    """A query that an operator stops and moves; an option then names its former checkpoint."""
     query = Query(world, checkpoint=None)
     spark = SimulatedSpark(query)
     spark.run_to(0)
@@ -62,7 +62,7 @@ def moved_query(world: Subject) -> list[SimulatedSpark]:
 
 
 def replaced_query(sink_id: str | None) -> Scenario:
-    """A query whose checkpoint is deleted, and the one that goes on for it."""
+    """A query whose checkpoint is deleted, and the query that continues for it."""
 
     def run(world: Subject) -> list[SimulatedSpark]:
         old = SimulatedSpark(Query(world, id="old", sink_id=sink_id))
@@ -80,7 +80,7 @@ def replaced_query(sink_id: str | None) -> Scenario:
 
 
 def calls_of(new_subject: NewSubject, scenario: Scenario) -> list[str]:
-    """The calls that a run without faults makes."""
+    """The calls of a run without faults."""
     world = new_subject()
     store = FaultyStore(world.connect(), connect=world.connect)
     world.store = store
@@ -92,7 +92,7 @@ def fail(world: Subject, scenario: Scenario, faults: dict[int, Fault]) -> list[S
     """Run with faults, let late requests arrive, commit one more epoch without any, and count.
 
     Raises:
-        AssertionError: an oracle found something.
+        AssertionError: an oracle found a fault.
     """
     store = FaultyStore(world.connect(), faults, connect=world.connect)
     world.store = store
@@ -117,16 +117,16 @@ def fail_everywhere(
     """Try each fault at each call.
 
     Args:
-        new_subject: makes a store for each try.
-        scenario: what runs.
+        new_subject: creates a store for each try.
+        scenario: the queries to run.
         faults: kinds of fault.
-        allowed: what may refuse a commit of the last query on its way.
+        allowed: errors with which a commit of the last query may fail meanwhile.
 
     Raises:
-        AssertionError: one of them loses or doubles rows, or refuses what it should not.
+        AssertionError: one of them loses or duplicates rows, or rejects a valid commit.
     """
     calls = calls_of(new_subject, scenario)
-    require(len(calls) > 20, f"the scenario makes {len(calls)} calls only")
+    require(len(calls) > 20, f"the scenario makes only {len(calls)} calls")
     for fault, at in _points(faults, calls, new_subject().step):
         try:
             last = fail(new_subject(), scenario, {at: fault})[-1]
@@ -137,7 +137,7 @@ def fail_everywhere(
         strange = [error for error in last.refusals if not isinstance(error, allowed)]
         said = "; ".join(f"{type(error).__name__} ({error})" for error in strange)
         where = f"fault '{fault}' at call {at} of {len(calls)} ({calls[at]})"
-        require(not strange, f"a commit was refused: {said}\n  after: {where}")
+        require(not strange, f"a commit was rejected: {said}\n  after: {where}")
 
 
 def _points(
@@ -150,7 +150,7 @@ def _points(
 
 
 def _fail_in_one_commit(new_subject: NewSubject, fault: Fault) -> None:
-    """Try a fault at each call of a single commit, which must succeed all the same."""
+    """Try a fault at each call of a single commit, which must still succeed."""
     for at in count():
         world = new_subject()
         query = Query(world)
@@ -181,35 +181,35 @@ class CrashRules(Contract):
     def test_c02_a_lost_request_or_reply_at_any_call_changes_nothing(
         self, new_subject: NewSubject
     ) -> None:
-        """For one call, or for as long as a server takes to come back."""
+        """For one call, or for as long as a server takes to restart."""
         fail_everywhere(new_subject, one_query, LOSSES)
 
     def test_c02_a_request_that_is_on_its_way_is_not_taken_for_lost(
         self, new_subject: NewSubject
     ) -> None:
-        """It arrives while the commit that sent it asks what became of it: nobody is refused."""
+        """It arrives while the commit that sent it resolves its outcome: no commit is rejected."""
         for fault in LATE[:3]:
             _fail_in_one_commit(new_subject, fault)
 
     def test_c02_one_lost_request_or_reply_does_not_fail_a_commit(
         self, new_subject: NewSubject
     ) -> None:
-        """The commit finds out by itself, and goes on: no restart is needed."""
+        """The commit resolves the outcome itself, and continues without a restart."""
         for fault in (REQUEST_LOST, REPLY_LOST):
             _fail_in_one_commit(new_subject, fault)
 
     def test_c03_a_request_that_arrives_again_changes_nothing(
         self, new_subject: NewSubject
     ) -> None:
-        """At once, or some calls later."""
+        """Immediately, or some calls later."""
         fail_everywhere(new_subject, one_query, REPEATS, allowed=ZOMBIES)
 
     def test_c03_a_request_that_arrives_late_changes_nothing(self, new_subject: NewSubject) -> None:
-        """Up to thirty calls later, from the living and from the dead."""
+        """Up to thirty calls later, from live and from dead processes."""
         fail_everywhere(new_subject, one_query, LATE, allowed=ZOMBIES)
 
     def test_c08_nothing_stays_staged_after_any_crash(self, new_subject: NewSubject) -> None:
-        """Zombies stage after everything; one commit later their rows are gone."""
+        """Zombies stage after everything else; one commit later their rows are removed."""
         for at in range(0, len(calls_of(new_subject, one_query)), 3):
             world = new_subject()
             [spark] = fail(world, one_query, {at: CRASHES[at % 2]})
@@ -221,7 +221,7 @@ class CrashRules(Contract):
             require_clean(world, spark.query)
 
     def test_c13_readers_see_whole_epochs(self, new_subject: NewSubject) -> None:
-        """Read before every call, with a crash at each."""
+        """A reader reads before every call, with a crash at each."""
         new_subject().need("whole epochs")
         for at in range(0, len(calls_of(new_subject, one_query)), new_subject().step):
             world = new_subject()
@@ -230,17 +230,17 @@ class CrashRules(Contract):
             spark = SimulatedSpark(Query(world))
             seen = world.store.watch(world.took_effect)
             spark.run_to(2)
-            require(len(seen) > 20, f"read {len(seen)} times only")
+            require(len(seen) > 20, f"read only {len(seen)} times")
             require_whole(seen, spark)
 
     def test_c13_a_reader_beside_commits_sees_whole_epochs(self, new_subject: NewSubject) -> None:
-        """It reads all the time, in a thread of its own."""
+        """The reader reads all the time, in its own thread."""
         world = new_subject()
         world.need("whole epochs")
         spark = SimulatedSpark(Query(world))
         with reading(world.took_effect) as seen:
             spark.run_to(12)
-        require(len(seen) > 5, f"read {len(seen)} times only")
+        require(len(seen) > 5, f"read only {len(seen)} times")
         require_whole(seen, spark)
 
     def test_i03_a_fault_in_a_take_over_changes_nothing(self, new_subject: NewSubject) -> None:
