@@ -198,7 +198,7 @@ def test_files_are_read_once(
 @pytest.mark.parametrize(
     ("rule", "words"),
     [
-        ("F07", "rows vanished before they were read, and the query did not fail"),
+        ("F07", "rows vanished before the query read them, and the query did not fail"),
         ("F12", "progress has no latestOffset"),
     ],
 )

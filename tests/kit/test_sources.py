@@ -139,8 +139,8 @@ def test_what_a_subject_does_not_give_is_left_out(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "bench", seed=1)
     limited = described(limits={"F05": "no limits"})
     for source, rule, why in (
-        (described(), "F04", "the subject gives no `latest`"),
-        (described(), "F07", "the subject gives no `lose`"),
+        (described(), "F04", "the subject has no `latest`"),
+        (described(), "F07", "the subject has no `lose`"),
         (limited, "F05", "no limits"),
     ):
         finding = run.run_check(bench, rule, source)

@@ -51,7 +51,7 @@ def test_an_actor_that_hangs_in_a_call_is_a_failure(release: threading.Event) ->
 
 def test_an_actor_that_never_calls_is_a_failure(release: threading.Event) -> None:
     acting = Turns(MemoryWorld().connect, [])
-    with pytest.raises(AssertionError, match="actor 0 hangs in what it does before its first"):
+    with pytest.raises(AssertionError, match="actor 0 hangs in the work before its first"):
         acting.run(lambda _: release.wait())
 
 

@@ -1,11 +1,11 @@
 """A seeded explorer: drivers, tasks, operators and faults, in an order that a seed decides.
 
-A schedule runs the real core over one profile of the store in memory. Its actors send their
-requests one at a time; whose comes next, and what happens to it, are choices drawn from the seed.
-Then every late request arrives, a last driver goes on without faults, and the oracles judge. So a
-seed alone brings a schedule back, and choices that are set to 0 make it simpler.
+A schedule runs the real core over one profile of the in-memory store. Its actors send their
+requests one at a time; the seed draws the choices: whose request is next, and what happens to it.
+Then every late request arrives, a last driver continues without faults, and the oracles judge. So
+a seed alone reproduces a schedule, and choices set to 0 make it simpler.
 
-What is promised where the store itself loses something is told in `losses`.
+`losses` describes the guarantees when the store itself loses data.
 
 ::
 

@@ -1,4 +1,4 @@
-"""``python -m sparkonce.tck.explore --seeds 100000``: explore, in several processes."""
+"""``python -m sparkonce.tck.explore --seeds 100000``: explores in several processes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from sparkonce.tck.explore.scenario import LOSSES
 from sparkonce.tck.memory_subject import PROFILES
 
 SHARE = 200
-"""Seeds that a process plays before it reports."""
+"""The number of seeds that a process plays before it reports."""
 
 
 def in_processes(
     seeds: range, play: Callable[[range], Report], workers: int
 ) -> Iterator[tuple[int, Report]]:
-    """Reports of shares of the seeds, with how many seeds each had; in any order."""
+    """Reports of shares of the seeds, each with its number of seeds; in any order."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, context) as pool:
         shares = [seeds[at : at + SHARE] for at in range(0, len(seeds), SHARE)]
@@ -38,7 +38,7 @@ def in_processes(
 
 
 def show(report: Report, console: Console) -> None:
-    """What was covered."""
+    """Print the coverage."""
     table = Table("schedules that had", *PROFILES)
     for what in sorted({what for _, what in report.covered}):
         table.add_row(what, *(str(report.covered[name, what]) for name in PROFILES))
@@ -46,16 +46,21 @@ def show(report: Report, console: Console) -> None:
 
 
 @click.command(help=__doc__)
-@click.option("--seeds", type=click.IntRange(min=1), default=3000, help="How many schedules.")
+@click.option("--seeds", type=click.IntRange(min=1), default=3000, help="The number of schedules.")
 @click.option("--start", type=int, default=0, help="The first seed.")
-@click.option("--seed", type=int, help="Play this one alone, and tell its history.")
-@click.option("--workers", type=click.IntRange(min=1), default=2, help="How many processes.")
+@click.option("--seed", type=int, help="Play only this seed, and print its history.")
+@click.option("--workers", type=click.IntRange(min=1), default=2, help="The number of processes.")
 @click.option("--profile", type=click.Choice(["all", *PROFILES]), default="all")
-@click.option("--losses", type=click.FloatRange(0, 1), default=LOSSES, help="How many lose data.")
+@click.option(
+    "--losses",
+    type=click.FloatRange(0, 1),
+    default=LOSSES,
+    help="The share of schedules that lose data.",
+)
 def main(
     seeds: int, start: int, seed: int | None, workers: int, profile: str, losses: float
 ) -> None:
-    """Explore, and exit with status 1 where a rule was broken."""
+    """Explore, and exit with status 1 if a rule was broken."""
     console, begun, report = Console(stderr=True), time.monotonic(), Report()
     if seed is not None:
         report.add(explore([seed], profile, losses=losses))

@@ -1,4 +1,4 @@
-"""A batch without a name, into the target of the streams; nobody starts it again."""
+"""A batch without a name that writes to the target of the streams; nobody restarts it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Batch:
 
     Attributes:
         name: of its query.
-        checkpoint: what it has handed over, and nothing as committed.
-        refusals: what stopped it.
+        checkpoint: the rows that it staged; no epoch counts as committed.
+        refusals: the errors that stopped it.
     """
 
     world: World
@@ -36,13 +36,13 @@ class Batch:
 
     @property
     def query(self) -> Query:
-        """Who writes."""
+        """The query that writes."""
         plan = replace(self.world.subject.plan, stored={"options": self.name})
         follows = Follows.ONCE
         return Query(self.world.subject, self.name, checkpoint=None, plan=plan, follows=follows)
 
     def __call__(self, actor: Actor) -> None:
-        """Stage, commit, and abort if that fails."""
+        """Stage and commit; abort if that fails."""
         run = Run(replace(self.query, through=self.world.client(actor)), "")
         task = run.task(0)
         with contextlib.suppress(Crash):

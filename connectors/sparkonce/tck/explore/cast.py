@@ -29,9 +29,9 @@ class Stream:
 
     Attributes:
         offsets_known: whether the driver can read the checkpoint's offsets.
-        refusals: what stopped its runs, but for crashes.
-        unexplained: those of them before which there was no run but the one that was stopped.
-        drivers: how many work on it at once.
+        refusals: the errors that stopped its runs, except crashes.
+        unexplained: the errors among them that struck the first run of the query.
+        drivers: the number of concurrent drivers.
         runs: how many have begun.
     """
 
@@ -45,7 +45,7 @@ class Stream:
     runs: int = 0
 
     def start(self, actor: Actor) -> Run:
-        """A new run, whose options are not those of the run before."""
+        """A new run, whose options differ from those of the run before."""
         self.runs += 1
         run_id = f"{self.query.id}-run{self.runs}"
         plan = self.world.subject.plan
@@ -53,7 +53,7 @@ class Stream:
         return Run(replace(self.query, plan=plan, through=self.world.client(actor)), run_id)
 
     def note(self, who: str, error: SparkonceError) -> None:
-        """Remember why a run ended."""
+        """Record why a run ended."""
         self.refusals.append(error)
         if isinstance(error, CheckpointReplaced | QueryRetired):
             self.world.require_owned(error)
@@ -65,7 +65,7 @@ class Stream:
 
 @dataclass
 class Partition:
-    """What is known of one partition of an epoch: who tries it, and the first who got through."""
+    """The state of one partition of an epoch: its attempts, and the first that succeeded."""
 
     number: int
     trying: int = 0
@@ -75,7 +75,7 @@ class Partition:
 
     @property
     def over(self) -> bool:
-        """Whether nothing more is to be waited for."""
+        """Whether the driver stops waiting for it."""
         return self.receipt is not None or self.trying == 0
 
 
@@ -83,7 +83,7 @@ class Epoch:
     """One try of one epoch by one run: tasks, then commit, then perhaps abort.
 
     Args:
-        stream: whose epoch it is.
+        stream: the stream of the epoch.
         actor: the driver.
         run: the run.
         number: Spark's batch id.
@@ -97,11 +97,11 @@ class Epoch:
 
     @property
     def receipts(self) -> list[Receipt]:
-        """Those that have come, of the tasks that got through first."""
+        """The receipts that have arrived, of the first successful attempts."""
         return [one.receipt for one in self.partitions if one.receipt is not None]
 
     def through(self) -> None:
-        """Stage, commit and note it.
+        """Stage, commit and record the commit.
 
         Raises:
             SparkonceError: it failed, and was aborted.
@@ -122,7 +122,7 @@ class Epoch:
         checkpoint = self.stream.checkpoint
         checkpoint.committed = max(checkpoint.committed, self.number)
         self._tell("notes")
-        self.world.say(self.actor.name, f"notes epoch {self.number} as committed")
+        self.world.say(self.actor.name, f"records epoch {self.number} as committed")
 
     def _tell(self, what: str, **more: Any) -> None:
         self.world.tape.event(what, self.actor.name, **more)
@@ -146,10 +146,10 @@ class Epoch:
         return all(one.over for one in self.partitions)
 
     def _again(self) -> bool:
-        """Whether to wait for tasks; failed ones are tried again."""
+        """Whether to wait for tasks; it retries failed ones."""
         for one in self.partitions:
             if one.receipt is None and one.trying == 0 and one.tried < TASK_TRIES:
-                self.world.mark("task tried again")
+                self.world.mark("task retried")
                 self._try(one)
         return not self._settled()
 
@@ -193,14 +193,14 @@ class Epoch:
         rows = sum((one.rows for one in self.partitions), Counter[str]())
         self.stream.checkpoint.handed[self.number].append(rows)
         if not self.world.calm and self.choices.pick(2, 0.08):
-            self.world.mark("commit given up, and aborted")
+            self.world.mark("commit failed and was aborted")
             self._tell("gives up")
             self._elsewhere("commit", self._commit_unheard)
             raise StoreUnreachable("the commit worker is lost")
         try:
             self._commit_by(self.actor, self.run)
         except Crash:
-            # The worker in which commit runs is a process of its own; Spark may live on.
+            # The worker in which commit runs is a separate process; Spark may live on.
             if not self.choices.pick(2, 0.5):
                 raise
             self.world.mark("abort while a commit's request may be late")
@@ -243,7 +243,7 @@ class Epoch:
         self.world.turns.spawn(worker, self.actor)
 
     def _abort(self) -> None:
-        """What Spark does after a failed batch; an abort that fails is logged, no more."""
+        """Do what Spark does after a failed batch; Spark only logs an abort that fails."""
         self.world.watch.aborted.update(self.attempts)
         if self.receipts:
             self._tell("aborts")
@@ -254,11 +254,11 @@ class Epoch:
 
 @dataclass
 class DriverOf:
-    """An actor that drives a stream, and is started again when it fails or dies.
+    """An actor that drives a stream; it restarts after failures and deaths.
 
     Attributes:
         last: the epoch after which it stops.
-        starts: how often it is started at most.
+        starts: the maximum number of starts.
     """
 
     stream: Stream
@@ -267,7 +267,7 @@ class DriverOf:
     starts: int
 
     def __call__(self, actor: Actor) -> None:
-        """Run until all is committed."""
+        """Run until every epoch is committed."""
         for start in range(self.starts):
             actor.name = f"driver {self.stream.query.id}{self.slot}{chr(97 + start)}"
             done = self._run(actor)
@@ -284,6 +284,6 @@ class DriverOf:
             self.stream.note(actor.name, error)
             return False
         except Crash:
-            self.stream.world.say(actor.name, "is dead")
+            self.stream.world.say(actor.name, "dies")
             return False
         return True

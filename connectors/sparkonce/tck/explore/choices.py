@@ -1,6 +1,6 @@
-"""What a schedule leaves to chance: a sequence of small numbers, drawn from a seed or given.
+"""The random part of a schedule: a sequence of small numbers, drawn from a seed or given.
 
-0 is always the simplest choice: go on with the same actor, no fault, nothing special. So a
+0 is always the simplest choice: continue with the same actor, no fault, nothing special. So a
 sequence with more zeros is a simpler history, and the empty one is a run without any trouble.
 """
 
@@ -14,12 +14,12 @@ class Choices:
     """Draws choices, and keeps them.
 
     Args:
-        seed: draws them, where none are given.
-        given: choices to make again; after their end all are 0.
+        seed: draws them, unless they are given.
+        given: choices to repeat; after their end all are 0.
 
     Attributes:
         made: the choices so far.
-        dice: for how often things happen; never used where choices are given.
+        dice: draws how often things happen; unused with given choices.
     """
 
     def __init__(self, seed: str = "", given: Sequence[int] | None = None) -> None:
@@ -28,7 +28,7 @@ class Choices:
         self._given = given
 
     def pick(self, options: int, rate: float) -> int:
-        """One of so many options: 0, or at this `rate` one of the others."""
+        """One of `options` numbers: 0, or at this `rate` one of the others."""
         if options < 2:
             return 0
         value = self._drawn(options, rate) if self._given is None else self._repeated(options)

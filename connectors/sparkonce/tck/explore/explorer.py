@@ -1,4 +1,4 @@
-"""Many schedules: runs them, and says what they covered and what failed."""
+"""Runs many schedules, and reports their coverage and failures."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ EVERYWHERE = frozenset(
     {
         "abort while a commit's request may be late",
         "batch written",
-        "commit given up, and aborted",
+        "commit failed and was aborted",
         "dies in a commit",
         "failed attempt",
         "forget",
-        "gc drops attempts",
-        "gc takes a ledger away",
+        "gc discards attempts",
+        "gc removes a ledger",
         "last driver: SinkBehindCheckpoint",
         "late decide delivered",
         "late stage delivered",
@@ -61,20 +61,23 @@ WANTED = {
     "atomic chunks": EVERYWHERE | IN_STEPS | {"late apply delivered"},
     "row by row": EVERYWHERE | IN_STEPS | {"late update delivered", "listing refreshed"},
 }
-"""What many schedules of a profile must have covered. A roll-forward always runs under options
-other than those of the decision, since each run of a query has options of its own."""
+"""The coverage that many schedules of a profile must reach.
+
+A roll-forward always runs under options other than those of the decision, since each run of a query
+has its own options.
+"""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A schedule that broke a rule, as short as it could be made.
+    """A schedule that broke a rule, as short as possible.
 
     Attributes:
         rule: its number.
-        seen: what was seen.
-        choices: that bring it about.
-        history: what happens then, line by line.
-        losses: how often a store could lose something.
+        seen: the observation.
+        choices: that reproduce it.
+        history: the events, line by line.
+        losses: how often a store could lose data.
     """
 
     seed: int
@@ -87,7 +90,7 @@ class Failure:
 
     @property
     def command(self) -> str:
-        """Plays it again."""
+        """The command that plays it again."""
         profile = shlex.quote(self.profile)
         losses = "" if self.losses == LOSSES else f" --losses {self.losses}"
         return f"python -m sparkonce.tck.explore --seed {self.seed} --profile {profile}{losses}"
@@ -100,12 +103,12 @@ class Failure:
 
 @dataclass
 class Report:
-    """What a number of schedules showed.
+    """The results of a number of schedules.
 
     Attributes:
-        schedules: how many of each profile.
-        covered: how many of a profile's schedules had something, by (profile, what).
-        requests: that were made in all.
+        schedules: the number by profile.
+        covered: how many of a profile's schedules had an event, by (profile, event).
+        requests: the number of requests in all.
         failures: shortened; `failed` counts all.
     """
 
@@ -116,7 +119,7 @@ class Report:
     failures: list[Failure] = field(default_factory=list)
 
     def add(self, other: Report) -> None:
-        """Count another report in."""
+        """Add the counts of another report."""
         self.schedules.update(other.schedules)
         self.covered.update(other.covered)
         self.requests += other.requests
@@ -124,13 +127,13 @@ class Report:
         self.failures.extend(other.failures)
 
     def count(self, profile: str, outcome: Outcome) -> None:
-        """Count a schedule in."""
+        """Add the counts of a schedule."""
         self.schedules[profile] += 1
         self.requests += outcome.requests
         self.covered.update((profile, mark) for mark in outcome.marks)
 
     def missing(self) -> list[tuple[str, str]]:
-        """What no schedule covered although it should."""
+        """The events that no schedule covered although it should."""
         return sorted(
             (profile, what)
             for profile in self.schedules
@@ -140,7 +143,7 @@ class Report:
 
 
 def profile_of(seed: int, profile: str) -> str:
-    """The profile in which a seed is played; where it is ``all``, they take turns."""
+    """The profile of a seed; with ``all``, the profiles take turns."""
     return [*PROFILES][seed % len(PROFILES)] if profile == "all" else profile
 
 
@@ -155,11 +158,11 @@ def explore(
     """Play schedules.
 
     Args:
-        seeds: one a schedule.
-        profile: of the store in memory, or ``all``.
-        make: makes another store instead, for the same profile; a broken one, say.
-        losses: how often, of 1, a store may lose something.
-        most_failures: stop after so many.
+        seeds: one for each schedule.
+        profile: of the in-memory store, or ``all``.
+        make: creates another store for the same profile, for example a broken one.
+        losses: the probability that a store may lose data.
+        most_failures: stop after this number of failures.
     """
     report, pool = Report(), Pool()
     with frozen() as tokens:
@@ -193,7 +196,7 @@ def shortened(theatre: Theatre, seed: int, profile: str, outcome: Outcome) -> Fa
 def history(
     seed: int, profile: str, *, make: Make | None = None, losses: float = LOSSES
 ) -> list[str]:
-    """All that happens in one schedule; the arguments are those of `explore`."""
+    """All events of one schedule; the arguments are those of `explore`."""
     name, pool = profile_of(seed, profile), Pool()
     with frozen() as tokens:
         theatre = Theatre(make or PROFILES[name], pool, tokens, losses)

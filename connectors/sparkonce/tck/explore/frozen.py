@@ -20,13 +20,13 @@ class _Token:
 
 
 class Tokens:
-    """Stands in for the module `uuid`."""
+    """Replaces the module `uuid`."""
 
     def __init__(self) -> None:
         self._numbers = count(1)
 
     def restart(self) -> None:
-        """Begin again with the first token."""
+        """Start again with the first token."""
         self._numbers = count(1)
 
     def uuid4(self) -> _Token:
@@ -35,7 +35,7 @@ class Tokens:
 
 
 class _Clock:
-    """Stands in for the module `time`: it stands still, and nobody sleeps."""
+    """Replaces the module `time`: the clock never advances, and no caller sleeps."""
 
     def time(self) -> float:
         """Always the same moment."""
@@ -49,7 +49,7 @@ class _Clock:
 
 @contextmanager
 def frozen() -> Iterator[Tokens]:
-    """While this lasts, the core draws the tokens t1, t2, ..., and neither waits nor logs."""
+    """In this block the core draws the tokens t1, t2, ..., and neither waits nor logs."""
     log = logging.getLogger("sparkonce")
     level, clock, tokens = log.level, _Clock(), Tokens()
     log.setLevel(logging.CRITICAL)

@@ -1,26 +1,33 @@
-"""A store that loses what it acknowledged, and what can honestly be promised then.
+"""A store that loses acknowledged writes, and the guarantees that remain.
 
-*A suffix*: the whole store goes back to an earlier state, target included, as a failover to an
-asynchronous replica does. What is lost is lost. Promised: what took effect is still each query's
-first epochs, without a gap, each once and whole; a query that goes on from an epoch that the
-store no longer has is refused (`SinkBehindCheckpoint`) before anything more is written. Not
-promised: that a query which was replaced stays so, where that is among what was lost; nor that a
-query that begins anew finds out what an older one has lost, whose checkpoint it does not have.
+*A suffix*: the whole store returns to an earlier state, target included, as in a failover to an
+asynchronous replica. The lost writes stay lost.
 
-*Records*: a ledger alone goes back, to before a commit that Spark has noted, while its rows
-stay. Promised: the same refusal, and so no row twice. Not promised, as nothing in the store could
-tell: anything where Spark had not noted that commit, or where a second driver of the lost epoch
-is still at work; so the explorer does not lose a ledger then.
+- Guaranteed: the target has the first epochs of each query, without a gap, each once and whole. A
+  query that continues from an epoch that the store no longer has fails (`SinkBehindCheckpoint`)
+  before it writes anything more.
+- Not guaranteed: that a replaced query stays replaced, if the loss includes the replacement; nor
+  that a new query detects the loss of an older one, whose checkpoint it does not have.
 
-*The log*: chunks vanish, or come back. Promised: before the decision the batch fails
-(`StagedDataMissing`) and is replayed; after it, `StoreLostData`, until an operator accepts the
-loss (``sparkonce recover --accept-loss``), which leaves out the rest of that epoch alone. Chunks
-that come back never take effect again.
+*Records*: only a ledger returns to an earlier state, before a commit that Spark has recorded, while
+its rows stay.
 
-A store that applies an epoch row by row keeps the promise about a suffix only where nobody is
-applying at that moment: an applier that has its chunks in hand does not see that the decision
-is gone; nor between its look at chunks or ledger and what it decides or drops by that. The other
-profiles look in the step that applies, decides or drops.
+- Guaranteed: the same error, and so no duplicate row.
+- Not guaranteed, because nothing in the store shows the loss: anything if Spark had not recorded
+  that commit, or if a second driver of the lost epoch still runs. Then the explorer loses no
+  ledger.
+
+*The log*: chunks vanish, or reappear.
+
+- Guaranteed: before the decision the batch fails (`StagedDataMissing`), and Spark replays it. After
+  the decision `StoreLostData` persists until an operator accepts the loss (``sparkonce recover
+  --accept-loss``), which leaves out only the rest of that epoch. Chunks that reappear never take
+  effect again.
+
+A store that applies an epoch row by row keeps the guarantee about a suffix with two exceptions. No
+process may be applying at that moment: one that has already read its chunks does not see that the
+decision is lost. No process may be between a read of chunks or ledger and the decision or clean-up
+that depends on it. The other profiles check in the step that applies, decides or discards.
 """
 
 from __future__ import annotations
@@ -42,12 +49,12 @@ NOTHING, SUFFIX, RECORDS, LOG = range(4)
 
 
 class Losses:
-    """What the store can lose, once in a schedule.
+    """The losses of the store, each at most once in a schedule.
 
     Attributes:
-        kind: what this store loses.
-        happened: whether it has.
-        busy: how many tries of each epoch are under way, by query and epoch.
+        kind: the kind of loss of this store.
+        happened: whether the loss has occurred.
+        busy: the number of current tries of each epoch, by query and epoch.
     """
 
     def __init__(self, memory: MemoryStore, watch: Watch, tape: Tape) -> None:
@@ -57,7 +64,7 @@ class Losses:
         self.busy: dict[str, list[int]] = {}
 
     def events(self, late: list[Request]) -> list[Callable[[], str]]:
-        """What can happen now."""
+        """The losses that can occur now."""
         if self.happened:
             return []
         found: list[Callable[[], str]] = [self._keep]
@@ -76,11 +83,11 @@ class Losses:
     def _keep(self) -> str:
         self._backup = self._memory.snapshot()
         self._tape.event("keeps", "")
-        return "-- this state of the store will come back"
+        return "-- this state of the store will return"
 
     def _lose(self, state: dict[str, Any], late: list[Request]) -> str:
         if self.kind == SUFFIX and isinstance(self._memory, ConvergingStore):
-            # A failover cuts connections: what was to be applied over them is lost as well.
+            # A failover cuts connections: the requests to apply over them are lost as well.
             late[:] = [one for one in late if one.name in ("stage", "swap", "doom")]
         self._memory.restore(state)
         return self._note("suffix" if self.kind == SUFFIX else "log")
@@ -99,7 +106,7 @@ class Losses:
         self._tape.event("loses", "", lost=what)
         return f"-- the store loses: {what}"
 
-    # -- when a loss would break what nobody can promise
+    # -- conditions under which a loss would break what no store can guarantee
 
     def _may_lose_suffix(self, backup: dict[str, Any]) -> bool:
         memory = self._memory

@@ -1,4 +1,4 @@
-"""An operator who gives the commands of ``sparkonce`` while queries run."""
+"""An operator who runs the commands of ``sparkonce`` while queries run."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ BESIDE_BATCHES = ("recover", "gc", "forget")
 
 @dataclass
 class Operator:
-    """An actor that gives commands, one after the other.
+    """An actor that runs commands, one after the other.
 
     Attributes:
         commands: of `COMMANDS`.
-        refusals: what stopped them.
+        refusals: the errors that stopped them.
     """
 
     world: World
@@ -30,7 +30,7 @@ class Operator:
     refusals: list[SparkonceError] = field(default_factory=list)
 
     def __call__(self, actor: Actor) -> None:
-        """Give all commands."""
+        """Run all commands."""
         admin = admin_of(self.world, actor)
         for command in self.commands:
             try:
@@ -63,9 +63,9 @@ class Operator:
 
     def _clean(self, admin: Admin, sink: SinkStatus) -> None:
         if admin.gc(sink, grace=0):
-            self.world.mark("gc drops attempts")
+            self.world.mark("gc discards attempts")
         if admin.sweep(grace=0):
-            self.world.mark("gc takes a ledger away")
+            self.world.mark("gc removes a ledger")
 
     def _recover(self, admin: Admin, actor: Actor, sink: SinkStatus) -> None:
         try:
@@ -78,7 +78,7 @@ class Operator:
             self.world.mark("recovered by the operator")
 
     def _insist(self, admin: Admin, actor: Actor, sink: SinkStatus) -> None:
-        """Leave it, apply it over what is newer, or drop it."""
+        """Leave the epoch, apply it over newer rows, or drop it."""
         chosen = self.world.choices.pick(3, 0.95)
         if chosen == 1:
             self.world.say(actor.name, "recover --over-newer")

@@ -1,4 +1,4 @@
-"""Which errors may stop a driver, and when: a refusal that nothing calls for is a bug as well."""
+"""Which errors may stop a driver, and when: an error without a cause is a bug as well."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ RULES = {
 }
 
 OTHERS = (errors.ConcurrentDriver, errors.CheckpointBehindSink, errors.StaleSkip)
-GIVEN_UP = "commit given up, and aborted"
+GIVEN_UP = "commit failed and was aborted"
 
 
 def require_allowed(scenario: Scenario, loss: int) -> None:
-    """See that each refusal has a cause in what went before.
+    """Check that each error has a cause among the earlier events.
 
     Raises:
         AssertionError: one has none.
@@ -41,7 +41,7 @@ def require_allowed(scenario: Scenario, loss: int) -> None:
             kind = type(error)
             rule = RULES.get(kind)
             require(rule is not None, f"C01: {stream.query.id} was stopped by {error!r}")
-            require(kind in causes, f"{rule}: refused without a cause: {error!r}")
+            require(kind in causes, f"{rule}: rejected without a cause: {error!r}")
         if loss == NOTHING and len(scenario.owners) == 1:
             _require_others(stream)
     for batch in scenario.batches:
@@ -50,7 +50,7 @@ def require_allowed(scenario: Scenario, loss: int) -> None:
 
 
 def _require_others(stream: Stream) -> None:
-    """Nobody takes its own write for that of another driver."""
+    """No driver mistakes its own write for that of another driver."""
     own = [error for error in stream.unexplained if isinstance(error, OTHERS)]
     given_up = GIVEN_UP in stream.world.watch.marks
     require(given_up or not own, f"C02: {stream.query.id} ran alone, yet: {own}")

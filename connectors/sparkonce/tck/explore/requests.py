@@ -1,4 +1,4 @@
-"""The requests of one actor: what each asks for, in words and as the oracles need it."""
+"""The requests of one actor: their meaning, in words and for the oracles."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ class Request:
     """One request on its way to the store.
 
     Attributes:
-        actor: who sent it.
-        name: what the link calls it.
-        step: what the store does with it.
-        sink: the record or the log that it is about; empty where it is about none.
+        actor: the sender.
+        name: its name on the link.
+        step: the function that the store executes.
+        sink: the record or log that it concerns; empty if none.
         new: the record that it writes.
-        over: the stamp that must be there for that.
-        manifest: the decision that it makes, or applies.
-        chunk: what it stages.
-        attempts: that it drops.
-        more: anything else worth telling.
+        over: the stamp that the store must hold for that.
+        manifest: the decision that it writes or applies.
+        chunk: the chunk that it stages.
+        attempts: the attempts that it discards.
+        more: any other detail for the history.
     """
 
     actor: Actor
@@ -58,7 +58,7 @@ class Request:
 
     @property
     def decides(self) -> str:
-        """The token of the decision that it would make; empty if it makes none."""
+        """The token of the decision that it would write; empty if none."""
         if self.new is None or not self.new.revision:
             return ""
         body = ledger_in(self.new) or {"manifest": None}
@@ -78,7 +78,7 @@ class Request:
 
 
 def ledger_in(record: Record) -> dict[str, Any] | None:
-    """All that a ledger says, at one level; None if the record is a claim, offsets, or nothing."""
+    """All fields of a ledger, at one level; None if the record is a claim, offsets, or empty."""
     body: dict[str, Any] = json.loads(record.body or "{}")
     return (
         {**body, **body["owner"], **body["decision"], **body["totals"]}
@@ -106,7 +106,7 @@ class Carrier(Protocol):
     """Carries requests to the store."""
 
     def carry(self, request: Request) -> Any:
-        """Carry one, and its answer back."""
+        """Carry one request, and its reply back."""
         ...
 
 
@@ -114,7 +114,7 @@ class Client:
     """The store as one actor sees it.
 
     Args:
-        actor: whose it is.
+        actor: the actor.
         memory: the store.
         carrier: carries its requests.
     """

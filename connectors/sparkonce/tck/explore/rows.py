@@ -1,4 +1,4 @@
-"""Rows that are staged without Arrow."""
+"""Rows that an actor stages without Arrow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sparkonce.tck.simulation.actors import QUICK, SMALL, Run
 
 
 class Rows(list[str]):
-    """As much of an Arrow batch as staging looks at; making a real one takes longer than all else.
+    """The part of an Arrow batch that staging reads; a real batch would take most of the time.
 
     Attributes:
         nbytes: less than any bound.
@@ -21,11 +21,11 @@ class Rows(list[str]):
 
     @property
     def num_rows(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         return len(self)
 
     def slice(self, start: int, length: int | None = None) -> Rows:
-        """Some of them."""
+        """A part of the rows."""
         return Rows(self[start:] if length is None else self[start : start + length])
 
 

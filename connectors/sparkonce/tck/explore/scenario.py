@@ -1,4 +1,4 @@
-"""Who takes part in a schedule; also a choice, of which 0 is one driver with one task."""
+"""The participants of a schedule; also a choice, of which 0 is one driver with one task."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Scenario:
     """Streams and operators of one schedule.
 
     Attributes:
-        owners: the queries of the first sink: who had it, and who takes it over.
+        owners: the queries of the first sink: its owner, and its successors.
         other: another sink on the same target.
-        batches: without a name, into the same target.
+        batches: batches without a name that write to the same target.
     """
 
     world: World
@@ -40,11 +40,11 @@ class Scenario:
 
     @property
     def disturbed(self) -> bool:
-        """Whether a driver may meet traces of another, or of itself before."""
+        """Whether a driver may meet traces of another driver, or of its own earlier runs."""
         return self.drivers > len(self.streams) or self.world.faults > 0
 
     def stream(self, query: Query, drivers: int, last: int) -> Stream:
-        """Add a stream, with so many drivers at once."""
+        """Add a stream with this number of concurrent drivers."""
         stream = Stream(self.world, query, offsets_known=query.id == "a", drivers=drivers)
         self.world.watch.checkpoints[query.id] = stream.checkpoint
         for slot in range(drivers):
@@ -55,12 +55,12 @@ class Scenario:
 
 
 def draw(world: World, losses: float = LOSSES, *, batches: bool = True) -> Scenario:
-    """Choose who takes part, and how wild it gets.
+    """Choose the participants, and the rate of faults.
 
     Args:
-        world: where.
-        losses: how often a store may lose.
-        batches: whether some may write beside the streams.
+        world: the world that they act in.
+        losses: how often a store may lose data.
+        batches: whether batches may write beside the streams.
     """
     choices, scenario = world.choices, Scenario(world)
     world.temper(choices.dice.choice(SWITCHES), choices.dice.choice(FAULTS))

@@ -20,16 +20,16 @@ _RULE = re.compile(r"([A-Z]\d\d?):")
 
 @dataclass
 class Outcome:
-    """What became of a schedule.
+    """The result of a schedule.
 
     Attributes:
         choices: that it made.
-        rule: that was broken; empty if none was, ``error`` if something unforeseen was raised.
-        seen: what was seen then.
-        marks: what it covered.
-        requests: how many were made.
-        history: what happened, line by line, if that was asked for.
-        tape: the same up to the verdict, with the store after each line, if that was asked for.
+        rule: the broken rule; empty if none, ``error`` after an unexpected exception.
+        seen: the observation.
+        marks: the events that it covered.
+        requests: the number of requests.
+        history: the events, line by line, if requested.
+        tape: the events up to the verdict, with the store after each, if requested.
     """
 
     choices: list[int]
@@ -46,10 +46,10 @@ class Theatre:
     """Runs schedules one after the other.
 
     Attributes:
-        make: makes the store.
+        make: creates the store.
         pool: of threads.
         tokens: of the core.
-        losses: how often a store may lose something.
+        losses: how often a store may lose data.
     """
 
     make: Callable[[], MemoryStore]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 Choices = list[int]
 Fails = Callable[[Choices], Choices | None]
-"""Plays choices; gives those that were used if the same rule is broken, else None."""
+"""Plays choices; returns the ones it used if they break the same rule, else None."""
 
 MOST_TRIES = 800
 
@@ -15,8 +15,8 @@ class Shrinker:
     """Makes choices simpler as long as they fail.
 
     Args:
-        fails: judges.
-        choices: that fail.
+        fails: judges choices.
+        choices: choices that fail.
     """
 
     def __init__(self, fails: Fails, choices: Choices) -> None:
@@ -59,7 +59,7 @@ class Shrinker:
         yield self.best[:-1]
 
     def _calmer(self) -> Iterator[Choices]:
-        """With zeros for some of those that are not 0."""
+        """With zeros for some of the other numbers."""
         at = [n for n, value in enumerate(self.best) if value]
         size = len(at)
         while size:
@@ -69,7 +69,7 @@ class Shrinker:
             size //= 2
 
     def _without(self) -> Iterator[Choices]:
-        """With some taken out, so that those after them come earlier."""
+        """With some removed, so that later ones move forward."""
         for size in (16, 8, 4, 2, 1):
             for start in range(len(self.best) - size, -1, -max(1, size // 2)):
                 yield self.best[:start] + self.best[start + size :]

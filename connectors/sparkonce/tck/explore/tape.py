@@ -1,7 +1,7 @@
-"""What happens in a schedule, request by request, with the store after each: for docs/model.
+"""The events of a schedule, request by request, with the store after each: for docs/model.
 
-A line says what was asked and by whom, whether it took effect and was answered, and whether it will
-come late.
+A line names the request and the actor. It says whether the request took effect, whether a reply
+arrived, and whether the request will arrive late.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Line:
-    """Something that happened.
+    """One event.
 
     Attributes:
         what: name of a request, or of an event.
-        who: the actor; empty for what comes from outside.
+        who: the actor; empty for an external event.
         store: its state afterwards.
-        request: if it was one.
-        fault: what went wrong with it.
-        delivered: whether the request came late.
-        current: whether the record that a request replaces was there when it was sent.
-        more: about an event.
+        request: the request, if the event is one.
+        fault: its fault.
+        delivered: whether the request arrived late.
+        current: whether the store held the record that a request replaces when the actor sent it.
+        more: details of an event.
     """
 
     what: str
@@ -57,14 +57,14 @@ class Tape:
         self.memory, self.lines, self.running = memory, list[Line](), running
 
     def event(self, what: str, who: str, **more: Any) -> None:
-        """Something that is no request."""
+        """Add an event that is no request."""
         if self.running:
             self.lines.append(Line(what, who, self.memory.snapshot(), more=more))
 
     def request(
         self, request: Request, fault: Fault | None, before: Record, *, delivered: bool = False
     ) -> None:
-        """A request that was sent, or comes late; `before` is the record that it found."""
+        """Add a request, sent or delivered late; `before` is the record that it found."""
         if self.running:
             state, who = self.memory.snapshot(), request.actor.name
             current = before.stamp == request.over

@@ -1,7 +1,7 @@
 """Actors in threads of which one runs at a time, from one request to its next one.
 
-Who goes on is chosen in the thread that stops, so an actor that goes on itself costs nothing,
-and a change of actors one hand-over of a lock (7 microseconds, where a thread's start takes 100).
+The thread that stops chooses the next actor. So an actor that continues costs nothing, and a change
+of actors costs one hand-over of a lock (7 microseconds; the start of a thread takes 100).
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from collections.abc import Callable
 
 Work = Callable[["Actor"], None]
 PATIENCE = 60.0
-"""Seconds after which a turn that never comes is a bug of the explorer."""
+"""Seconds after which a turn that does not start is a bug of the explorer."""
 
 
 class Stop(BaseException):
-    """The schedule is over before this actor is."""
+    """The schedule ended before this actor."""
 
 
 class Actor:
-    """Somebody who takes turns.
+    """A participant that takes turns.
 
     Attributes:
         name: for the history.
         next: the name of the request that it makes at its next turn.
-        ready: whether it can go on, where it waits for others.
+        ready: whether it can continue, if it waits for others.
     """
 
     def __init__(self, name: str, work: Work) -> None:
@@ -52,13 +52,13 @@ class Seat:
 
 
 class Pool:
-    """Threads that are used again by one schedule after the other."""
+    """Threads that schedules reuse."""
 
     def __init__(self) -> None:
         self.free: list[Seat] = []
 
     def seat(self) -> Seat:
-        """A thread that is free."""
+        """A free thread."""
         return self.free.pop() if self.free else Seat(self)
 
     def close(self) -> None:
@@ -70,15 +70,15 @@ class Pool:
 
 
 class ActorTurns:
-    """One schedule's actors.
+    """The actors of one schedule.
 
     Args:
-        pool: gives them threads.
-        choose: says who goes on, of those who can; the first is the one that has just stopped,
-            if it can.
+        pool: the source of threads.
+        choose: selects the next of the ready actors; the first is the one that has just stopped,
+            if it is ready.
 
     Attributes:
-        broken: what ended the schedule before its time.
+        broken: the error that ended the schedule early.
     """
 
     def __init__(self, pool: Pool, choose: Callable[[Actor | None, list[Actor]], Actor]) -> None:
@@ -89,17 +89,17 @@ class ActorTurns:
         self.broken: BaseException | None = None
 
     def spawn(self, actor: Actor, parent: Actor | None = None) -> None:
-        """Let an actor take part from now on; where nothing is chosen, before its parent."""
+        """Add an actor; the simplest choice runs it before its parent."""
         seat = actor.seat = self._pool.seat()
         seat.play = lambda: self._play(actor)
         at = len(self.actors) if parent is None else self.actors.index(parent)
         self.actors.insert(at, actor)
 
     def run(self) -> None:
-        """Let all actors run to their ends.
+        """Run all actors to their ends.
 
         Raises:
-            BaseException: what one of them raised.
+            BaseException: an error of an actor.
         """
         self._wake(self._following(None))
         if not self._all_done.acquire(timeout=PATIENCE):
@@ -108,7 +108,7 @@ class ActorTurns:
             raise self.broken
 
     def turn(self, me: Actor) -> None:
-        """Let somebody go on, perhaps this actor itself; comes back when its turn comes."""
+        """Let an actor continue, perhaps this one; return at this actor's next turn."""
         following = self._following(me)
         if following is not me:
             self._wake(following)
@@ -117,7 +117,7 @@ class ActorTurns:
             raise Stop
 
     def wait(self, me: Actor, ready: Callable[[], bool]) -> None:
-        """Let others go on until `ready`."""
+        """Let others continue until `ready`."""
         me.ready = ready
         while not ready():
             self.turn(me)

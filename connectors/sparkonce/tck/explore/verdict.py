@@ -1,4 +1,4 @@
-"""The end of a schedule: all zombies come home, a last driver goes on, and the oracles judge."""
+"""The end of a schedule: late requests arrive, a last driver continues, and the oracles judge."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ REPLACED = (QueryRetired, CheckpointReplaced)
 
 
 class Verdict:
-    """Judges one schedule after its actors have come to their ends."""
+    """Judges one schedule after its actors have ended."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario, self.world = scenario, scenario.world
@@ -53,7 +53,7 @@ class Verdict:
         self._operator = Actor("operator", lambda _: None)
 
     def give(self) -> None:
-        """Bring everything to its end, and check.
+        """Finish everything, and check.
 
         Raises:
             AssertionError: a promise was broken.
@@ -88,21 +88,21 @@ class Verdict:
     # -- the last drivers
 
     def _settle(self, group: list[Stream]) -> None:
-        """See that one query of a sink gets through."""
+        """Check that one query of a sink succeeds."""
         if not group:
             return
         went_on = False
         for stream in reversed(group):
-            # A take-over may be among what was lost; then both go on.
+            # The loss may include a take-over; then both continue.
             if not went_on or self.loss != NOTHING:
                 went_on |= self._goes_on(stream)
         if not went_on:
             self._start_anew(group)
 
     def _start_anew(self, group: list[Stream]) -> None:
-        """A new query, where an operator has forgotten the sink."""
+        """Start a new query after an operator has forgotten the sink."""
         known = self.world.watch.forgotten or self.loss != NOTHING
-        require(known, f"I02: wedged, all queries of {group[0].query.name} are refused")
+        require(known, f"I02: wedged, all queries of {group[0].query.name} are rejected")
         old = group[0].query
         stream = Stream(self.world, replace(old, id=f"z{old.id}"))
         self.world.watch.checkpoints[stream.query.id] = stream.checkpoint
@@ -111,14 +111,14 @@ class Verdict:
             stream.query.on_new_checkpoint = override
             if self._try(stream) is None:
                 self.through.append(stream)
-                self.world.mark("a new query begins")
+                self.world.mark("a new query starts")
                 return
-        raise AssertionError(f"I02: wedged, no query of {old.name} gets through, nor a new one")
+        raise AssertionError(f"I02: wedged, neither a query of {old.name} nor a new one succeeds")
 
     def _goes_on(self, stream: Stream) -> bool:
-        """One more epoch without faults, or the refusal that a loss calls for.
+        """Commit one more epoch without faults, or get the error that a loss requires.
 
-        False where the query has rightly been replaced.
+        Return False if the query has rightly been replaced.
         """
         behind, before = self._is_behind(stream), self._contents()
         error = self._try(stream)
@@ -133,11 +133,11 @@ class Verdict:
         if behind:
             require(self.loss != NOTHING, f"O4: nothing was lost, but a ledger is behind: {error}")
             refused = isinstance(error, SinkBehindCheckpoint)
-            require(refused, f"C14: went on after a loss with {error}")
+            require(refused, f"C14: continued after a loss with {error}")
             self._require_unchanged(before)
             self.behind.append(stream)
             return True
-        require(error is None, f"C06: wedged, the last driver is refused: {error!r}")
+        require(error is None, f"C06: wedged, the last driver is rejected: {error!r}")
         self.through.append(stream)
         return True
 
@@ -158,21 +158,21 @@ class Verdict:
         require(others or forgotten, f"I02: nobody replaced {stream.query.id}, yet {error}")
 
     def _owns(self, stream: Stream) -> bool:
-        """Whether a query that got through was not replaced since, by one that a loss let back."""
+        """Whether a successful query still owns its sink, and not one that a loss restored."""
         ledger = self._ledger(stream.query)
         owns = ledger is not None and stream.query.id not in ledger.owner.retired
         require(owns or self.loss != NOTHING, f"I02: {stream.query.id} does not own its sink")
         return owns
 
     def _is_behind(self, stream: Stream) -> bool:
-        """Whether the store lacks epochs that Spark has noted."""
+        """Whether the store lacks epochs that Spark has recorded."""
         ledger = self._ledger(stream.query)
         own = ledger is not None and ledger.owner.query_id == stream.query.id
         reached = ledger.decision.epoch if ledger is not None and own else -1
         return reached < stream.checkpoint.committed
 
     def _continue_after_loss(self) -> None:
-        """What an operator does who has read the refusals: lost epochs are left out."""
+        """Do what an operator does after these errors: leave the lost epochs out."""
         for stream in self.behind:
             if self._has_other_owner(stream):
                 continue
@@ -180,7 +180,9 @@ class Verdict:
             self.left_out.update((stream.query.id, epoch) for epoch in range(committed + 1))
             stream.query.on_lost_commit = f"continue@{committed + 1}"
             error = self._try(stream)
-            require(error is None, f"C14: wedged, refused although told to go on: {error!r}")
+            require(
+                error is None, f"C14: wedged, rejected although onLostCommit allows it: {error!r}"
+            )
             self.through.append(stream)
 
     def _has_other_owner(self, stream: Stream) -> bool:
@@ -188,7 +190,7 @@ class Verdict:
         return stream in owners and any(one in owners for one in self.through)
 
     def _recover(self) -> None:
-        """What an operator does where something was lost, and chunks with it perhaps."""
+        """Do what an operator does after a loss, perhaps of chunks."""
         admin = admin_of(self.world, self._operator)
         for sink in admin.sinks():
             try:
@@ -203,7 +205,7 @@ class Verdict:
                 admin.recover(sink, accept_loss=True, over_newer=True)
 
     def _replay(self, stream: Stream) -> None:
-        """O6: the same epoch once more, by a new run."""
+        """O6: replay the same epoch in a new run."""
         before, ledger = self._contents(), self._ledger(stream.query)
         number = stream.checkpoint.committed
         Epoch(stream, self._referee, stream.start(self._referee), number).through()
@@ -212,25 +214,25 @@ class Verdict:
         require(same, f"O6: a replay changed the ledger from {ledger} to {after}")
         require(before == self._contents(), "O6: a replay changed the target")
 
-    # -- what must be true
+    # -- invariants
 
     def _contents(self) -> list[str]:
         return list(self.subject.contents())
 
     def _require_unchanged(self, before: list[str]) -> None:
         now = self._contents()
-        require(now[: len(before)] == before, "C14: a refused driver changed what was there")
+        require(now[: len(before)] == before, "C14: a rejected driver changed the target")
         added = {row.partition("#")[0] for row in now[len(before) :] if "/" in row}
-        # What was decided before is finished all the same, and nothing else.
-        require(len(added) <= 1, f"C14: a refused driver wrote {added}")
+        # It may only finish an earlier decision, and must write nothing else.
+        require(len(added) <= 1, f"C14: a rejected driver wrote {added}")
 
     def _require_claim(self, stream: Stream) -> None:
-        """I03: whoever begins at the path of a query that goes on is told of it."""
+        """I03: a new query at the path of a query that continues receives an error."""
         query = stream.query
         path = claim_name(query.target, query.checkpoint or "")
         holder = holder_of(self.subject.observer.read(path), path)
         held = holder == query.name or self.loss != NOTHING
-        require(held, f"I03: {query.name} goes on, but {holder} has its checkpoint path")
+        require(held, f"I03: {query.name} continues, but {holder} has its checkpoint path")
 
     def _check_rows(self) -> None:
         """O1 to O4."""
@@ -251,7 +253,7 @@ class Verdict:
         return not {"loss accepted", "dropped"}.isdisjoint(self.world.watch.marks)
 
     def _view(self, stream: Stream) -> Checkpoint:
-        """The checkpoint, but for epochs whose loss was accepted, or can't be found out."""
+        """The checkpoint without the lost epochs that an operator accepted or nobody can detect."""
         checkpoint, query = stream.checkpoint, stream.query.id
         owed = self.loss != SUFFIX or (stream in self.through)
         handed = {
@@ -265,16 +267,16 @@ class Verdict:
         return view
 
     def _require_parts(self, stream: Stream) -> None:
-        """O1, of an epoch whose loss was accepted: no row of two attempts, none twice."""
+        """O1 for an epoch whose loss was accepted: no rows of two attempts, none twice."""
         found = by_epoch(self.subject.took_effect())
         for query, epoch in self.left_out:
             rows = found.get((query, epoch), Counter())
             if query == stream.query.id and rows:
                 part = any(rows <= handed for handed in stream.checkpoint.handed[epoch])
-                require(part, f"O1: epoch {epoch} of {query}, left out, holds {dict(rows)}")
+                require(part, f"O1: epoch {epoch} of {query}, left out, has {dict(rows)}")
 
     def _require_no_gap(self) -> None:
-        """C14: no epoch took effect while an earlier one is missing."""
+        """C14: no epoch takes effect while an earlier one is missing."""
         reached: dict[str, list[int]] = {}
         for query, epoch in {*by_epoch(self.subject.took_effect()), *self.left_out}:
             reached.setdefault(query, []).append(epoch)
@@ -284,12 +286,12 @@ class Verdict:
 
     def _require_agreement(self) -> None:
         if self.scenario.batches:
-            return  # they take their ledgers away
+            return  # they remove their ledgers
         known = [one.query for one in self.streams if self._ledger(one.query) is not None]
         require_agreement(self.subject, *known)
 
     def _check_log(self) -> None:
-        """O5: nothing over is staged; and an operator can drop what of the rest nobody needs."""
+        """O5: the log has no obsolete chunks, and an operator can discard the unneeded rest."""
         for stream in self.through:
             require_no_leftovers(self.subject, stream.query)
         if len(self.streams) == 1 and self.loss == NOTHING:

@@ -1,4 +1,4 @@
-"""What is seen while a schedule runs: the checks of each single step, and what was covered."""
+"""Observation of a running schedule: the checks of each single step, and the coverage."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ APPLYING = frozenset({"apply", "fetch", "update"})
 
 
 class Watch:
-    """Looks at each request that takes effect.
+    """Checks each request that takes effect.
 
     Attributes:
-        marks: what this schedule covered; names of `explorer.WANTED`, and errors.
+        marks: the coverage of this schedule: names of `explorer.WANTED`, and errors.
         checkpoints: by query id.
         options: the options of the run that staged an attempt.
         aborted: attempts whose epoch was aborted.
-        committing: who is in a commit or a recover now, with the query it is for.
-        overtaken: decisions that who finishes others' may not apply, as others came later.
+        committing: the actors in a commit or a recover now, with their query.
+        overtaken: decisions that no other process may apply, because later ones exist.
         forgotten: sinks that the operator made the store forget.
-        dropped: epochs that the operator gave up.
+        dropped: epochs that the operator dropped.
     """
 
     def __init__(self) -> None:
@@ -47,10 +47,10 @@ class Watch:
     # -- a request is sent
 
     def sent(self, request: Request) -> None:
-        """Before anything happens to it.
+        """Check a request before the store executes it.
 
         Raises:
-            AssertionError: it applies what was not decided so.
+            AssertionError: it applies a decision that was never made.
         """
         if request.new is not None:
             self._sent_decision(request)
@@ -74,10 +74,10 @@ class Watch:
         self.require_its_own_options(manifest)
 
     def require_its_own_options(self, manifest: Manifest) -> None:
-        """C06: a decision is applied as it was decided.
+        """C06: a process applies a decision unchanged.
 
         Raises:
-            AssertionError: today's options got into it.
+            AssertionError: today's options changed it.
         """
         used = manifest.detail.get("options")
         for part in manifest.parts:
@@ -94,10 +94,10 @@ class Watch:
     # -- a request has taken effect
 
     def done(self, request: Request, before: Record, now: Record, rows: Sequence[str]) -> None:
-        """After it: `rows` are those that took effect in this very step.
+        """Check a request after the store executed it: `rows` took effect in this very step.
 
         Raises:
-            AssertionError: it did what no step may do.
+            AssertionError: it broke a rule of steps.
         """
         if now.stamp != before.stamp and request.new is not None:
             self._wrote(request, before, now)
@@ -107,7 +107,7 @@ class Watch:
             self._require_latest(request.actor.name, request.manifest)
 
     def _require_latest(self, actor: str, manifest: Manifest) -> None:
-        """C22: nobody undoes in silence what others have decided since."""
+        """C22: nobody silently undoes what others have decided since."""
         late = manifest.token in self.overtaken.get(actor, ())
         require(not late, f"C22: {actor} applies epoch {manifest.epoch} of {manifest.sink} late")
 
@@ -130,7 +130,7 @@ class Watch:
         require(revisions[1] > revisions[0], f"O4: revision {revisions[0]} to {revisions[1]}")
         if new["query_id"] == old["query_id"]:
             went_back = new["epoch"] < old["epoch"]
-            require(not went_back, f"O4: the epoch goes back: {request}")
+            require(not went_back, f"O4: the epoch decreases: {request}")
         if set(new["doomed"]) - set(old["doomed"]):
             self.marks.add("attempts doomed")
 
@@ -142,7 +142,7 @@ class Watch:
             self.marks.add("take-over in mid-commit")
 
     def require_whole_epoch(self, rows: Sequence[str]) -> None:
-        """O3: a reader sees a whole epoch or nothing of it.
+        """O3: a reader sees a whole epoch or none of it.
 
         Raises:
             AssertionError: a part of an epoch took effect in one step.
@@ -152,10 +152,10 @@ class Watch:
         whole = found in self.checkpoints[query].handed[epoch]
         require(whole, f"O3: a reader sees {dict(found)} of epoch {epoch} of {query}")
 
-    # -- somebody dies
+    # -- a process dies
 
     def died(self, actor: str) -> None:
-        """The process of this actor is no more."""
+        """Record that the process of this actor ended."""
         open_by = {self._deciders.get(token) for token in self._open.values()}
         if actor in open_by:
             self.marks.add("dies between decide and finish")
@@ -164,7 +164,7 @@ class Watch:
         self.committing.pop(actor, None)
 
     def forget_open(self) -> None:
-        """The store lost something: what was open may be so no more, nor is it overtaken."""
+        """Record a loss: open decisions may be lost, and overtaken ones valid again."""
         self._open.clear()
         self.overtaken.clear()
 

@@ -1,4 +1,4 @@
-"""The network between actors and store, whose faults and order a schedule's choices decide."""
+"""The network between actors and store; a schedule's choices decide its faults and order."""
 
 from __future__ import annotations
 
@@ -30,33 +30,33 @@ from sparkonce.tck.simulation.oracles import require
 
 LOSSY = [REQUEST_LOST, REPLY_LOST, DIES_BEFORE, DIES_AFTER]
 LATE = [
-    Fault("no answer, arrives later", late=1),
+    Fault("no reply, arrives later", late=1),
     Fault("dies, arrives later", late=1, crash=True),
     Fault("sent again later", effect=True, late=1, answer=True),
-    Fault("no answer, sent again later", effect=True, late=1),
+    Fault("no reply, sent again later", effect=True, late=1),
 ]
 MOST_FAULTS = 8
 MOST_REQUESTS = 1500
 HOT = frozenset({"swap", "doom", "publish", "decide", "apply", "fence"})
-"""Requests before which it matters most who goes on."""
+"""Requests before which the choice of the next actor matters most."""
 
 Event = Callable[[], str]
 
 
 class World:
-    """One store, the way to it, and whatever can happen on it.
+    """One store, the network to it, and every possible event.
 
     Args:
         memory: the store.
         choices: decide.
         pool: threads for actors.
-        history: lines of what happened go here, if it is a list.
-        tape: keeps what happened, with the store after it, if it runs.
+        history: a list for the lines of the history, or None.
+        tape: keeps the events, with the store after each, if it runs.
 
     Attributes:
-        calm: whether nothing goes wrong any more, and nobody takes turns.
-        faults: how many faults there were.
-        refused: rows that the server refuses for now.
+        calm: whether faults have ended, and actors no longer take turns.
+        faults: the number of faults so far.
+        refused: rows that the server rejects for now.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class World:
         memory.take = self._take
 
     def temper(self, switch: float, fault_rate: float) -> None:
-        """How often actors change, and how often requests fail."""
+        """Set how often actors change, and how often requests fail."""
         self._switch, self._fault_rate = switch, fault_rate
 
     def client(self, actor: Actor) -> Client:
@@ -93,12 +93,12 @@ class World:
             self.history.append(f"{actor:<14} {what}")
 
     def mark(self, what: str) -> None:
-        """Note that the schedule covered something."""
+        """Record that the schedule covered an event."""
         self.watch.marks.add(what)
 
     @contextlib.contextmanager
     def finishing(self, actor: Actor) -> Iterator[None]:
-        """While an actor may finish what others have decided: not what is overtaken by now."""
+        """In this block an actor may finish decisions of others, except those overtaken by now."""
         name = actor.name
         self.watch.committing[name], self.watch.overtaken[name] = "", self._overtaken()
         try:
@@ -117,10 +117,10 @@ class World:
         }
 
     def require_owned(self, error: SparkonceError) -> None:
-        """I01: who has decided nothing stands in nobody's way.
+        """I01: a query that has decided nothing blocks no other.
 
         Raises:
-            AssertionError: nobody has, and yet a query was refused for another.
+            AssertionError: no query has decided, and yet one was rejected for another.
         """
         ledgers = [body for body in map(ledger_in, self.memory.records.values()) if body]
         owned = self.watch.forgotten or any(body["epochs"] for body in ledgers)
@@ -129,15 +129,15 @@ class World:
     # -- one request
 
     def carry(self, request: Request) -> Any:
-        """Carry a request to the store, when its actor's turn comes, and with what goes wrong.
+        """Carry a request to the store at its actor's turn, with the chosen fault.
 
         Raises:
-            AssertionError: a step did what it may not, or the actors never come to an end.
-            StoreUnreachable: no answer.
+            AssertionError: a step broke a rule, or the actors never end.
+            StoreUnreachable: no reply.
             Crash: the actor dies.
         """
         self.requests += 1
-        require(self.requests < MOST_REQUESTS, "C06: wedged, the actors never come to an end")
+        require(self.requests < MOST_REQUESTS, "C06: wedged, the actors never end")
         if not self.calm:
             request.actor.next = request.name
             self.turns.turn(request.actor)
@@ -212,7 +212,7 @@ class World:
             after = request.name in APPLYING
             self.mark("row refused after the decision" if after else "row refused")
 
-    # -- what can happen between two requests
+    # -- possible events between two requests
 
     def _choose(self, me: Actor | None, able: list[Actor]) -> Actor:
         while True:
@@ -221,7 +221,7 @@ class World:
             hot = bool(stays and able[0].next in HOT)
             rate = min(0.7, self._switch * 2) if hot else self._switch
             number = self.choices.pick(len(able) + len(events), rate)
-            # Events come before other actors: their numbers stay when actors are dropped.
+            # Events precede other actors: their numbers stay when actors are removed.
             if not 0 < number <= len(events):
                 return able[max(0, number - len(events))]
             self.say("", events[number - 1]())
@@ -237,7 +237,7 @@ class World:
         return events
 
     def deliver(self, request: Request) -> str:
-        """A late request arrives; nobody hears the answer."""
+        """Deliver a late request; nobody reads the reply."""
         self.late.remove(request)
         kind = "decide" if request.new is not None and request.decides else request.name
         self.mark(f"late {kind} delivered")
@@ -247,28 +247,28 @@ class World:
             self._perform(request, delivered=True)
         if records != self.memory.records:
             self.mark("late write took effect")
-        return "" if self.history is None else "-- and nobody hears the answer"
+        return "" if self.history is None else "-- and nobody reads the reply"
 
     def _refresh(self) -> str:
         self.subject.settle()
         self.mark("listing refreshed")
         return "-- listings are refreshed"
 
-    # -- rows that the server refuses
+    # -- rows that the server rejects
 
     def _refuse(self, request: Request) -> None:
-        """From now on the server refuses the rows that this request would let take effect."""
+        """From now on the server rejects the rows that this request would make take effect."""
         manifest = request.manifest
         if manifest is not None:
             self.refused.update(part.attempt for part in manifest.parts)
             self.tape.event("refuses", "", attempts=sorted(self.refused))
-            self.say("", f"-- the server refuses rows of {sorted(self.refused)} from now on")
+            self.say("", f"-- the server rejects rows of {sorted(self.refused)} from now on")
 
     def accept(self) -> str:
-        """The server refuses nothing any more."""
+        """The server no longer rejects any row."""
         self.refused.clear()
         self.tape.event("accepts", "")
-        return "-- the server refuses no row any more"
+        return "-- the server no longer rejects any row"
 
     def _take(self, row: str) -> None:
         if self.refused and row.partition("#")[2].partition(".")[0] in self.refused:

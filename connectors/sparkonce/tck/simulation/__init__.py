@@ -1,1 +1,1 @@
-"""Queries, drivers, faults and a store in memory, by which rules are tried."""
+"""Queries, drivers, faults and an in-memory store, for checks of the rules."""

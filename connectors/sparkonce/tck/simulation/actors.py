@@ -1,4 +1,4 @@
-"""Queries, runs and tasks without Spark: they stage, commit and abort as Spark makes them."""
+"""Queries, runs and tasks without Spark: they stage, commit and abort in the same order."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _runs = count()
 
 @dataclass
 class Query:
-    """A query, or a writer of batches: its id, its options, and where its checkpoint lies."""
+    """A query, or a batch writer: its id, its options, and the path of its checkpoint."""
 
     world: Subject
     id: str = "a"
@@ -42,12 +42,12 @@ class Query:
 
     @property
     def store(self) -> Store:
-        """What it reaches the store through."""
+        """The client of the store that it uses."""
         return self.through or self.world.store
 
     @property
     def policy(self) -> Policy:
-        """What its options allow."""
+        """The policy that its options allow."""
         return Policy(self.repeatable, self.on_new_checkpoint, self.on_lost_commit)
 
     @property
@@ -62,17 +62,17 @@ class Query:
 
     @property
     def ledger(self) -> Ledger:
-        """Its ledger, which must be there."""
+        """Its ledger, which must exist."""
         return self.world.ledger(self.name)
 
     def faulty(self) -> FaultyStore:
-        """Reach the store through one that can fail, from now on."""
+        """Use a faulty client of the store from now on."""
         store = FaultyStore(self.world.connect(), connect=self.world.connect)
         self.through = store
         return store
 
     def start(self) -> Run:
-        """What ``start()`` does: a new run of this query. Meanwhile listings catch up."""
+        """Do what ``start()`` does: begin a new run of this query. Meanwhile listings catch up."""
         self.world.settle()
         return Run(self, f"run-{next(_runs)}")
 
@@ -85,14 +85,14 @@ class Run:
     run_id: str
 
     def committer(self) -> Committer:
-        """Spark makes a writer anew for each epoch, and so does this."""
+        """A new committer: Spark creates a writer anew for each epoch, and so does this."""
         query = self.query
         return Committer(query.store, query.plan or query.world.plan, query.policy, QUICK)
 
     def driver(
         self, epoch: int, offsets: str | None = None, offsets_before: str | None = None
     ) -> Driver:
-        """Who commits."""
+        """The driver that commits."""
         query = self.query
         return Driver(
             name=query.name,
@@ -128,7 +128,7 @@ class Run:
         return self.stage_batches(task, _batches(rows))
 
     def stage_batches(self, task: Task, batches: Iterable[pa.RecordBatch]) -> Receipt:
-        """Run one task over rows as Spark hands them to it."""
+        """Run one task over rows as Spark passes them to it."""
         return stage(self.query.store, task, batches, self.query.world.encode, SMALL, QUICK)
 
     def stage_late(self, epoch: int, rows: Sequence[str], partition: int = 0) -> None:

@@ -1,7 +1,7 @@
-"""The third profile of the store in memory: no transaction, no atomic chunk, as a search engine.
+"""The third profile of the in-memory store: without transactions, like a search engine.
 
-Rows take effect one by one, each under a guard of its own; listings lag behind; the client sends
-again by itself what was not answered.
+Rows take effect one by one, each under its own guard; listings lag behind; the client repeats
+requests without a reply by itself.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RESENDS = 2
 
 @dataclass(frozen=True)
 class Guard:
-    """Which chunks of which decision a row has seen; kept with the row, changed in one step.
+    """The decision and the chunks that changed a row; one step changes the row and its guard.
 
     Attributes:
         fence: drawn for each decision, ever higher; it orders decisions of one sink.
@@ -50,7 +50,7 @@ class Guard:
         return fence > self.fence or (fence == self.fence and ordinal not in self.ordinals)
 
     def after(self, fence: int, ordinal: int) -> Guard:
-        """The guard once it has."""
+        """The guard after the chunk has changed the row."""
         seen = self.ordinals if fence == self.fence else frozenset()
         return Guard(fence, seen | {ordinal})
 
@@ -60,8 +60,9 @@ class ConvergingStore(MemoryStore):
 
     Attributes:
         guards: by (sink, row).
-        looking: sinks of clients between a look and what they do by it: no failover may come there.
-        listed: what `staged` and `names` know of: the log and records at the last `refresh`.
+        looking: sinks of clients between a read and the step that depends on it: no failover may
+            happen then.
+        listed: the log and records at the last `refresh`, for `staged` and `names`.
     """
 
     state: ClassVar[tuple[str, ...]] = (*MemoryStore.state, "guards")
@@ -72,11 +73,11 @@ class ConvergingStore(MemoryStore):
         self.listed: dict[str, list[Staged]] = {}
         self.known: set[str] = set()
         self.looking: list[str] = []
-        # As from a clock: unlike a counter in an index, it never goes back after a loss.
+        # As from a clock: unlike a counter in an index, it never decreases after a loss.
         self._fences = count(1)
 
     def refresh(self) -> None:
-        """Let listings show what is there now."""
+        """Make listings show the current state."""
         self.listed.clear()
         self.listed.update(
             {sink: super(ConvergingStore, self)._staged(sink) for sink, _ in self.log}
@@ -126,7 +127,7 @@ class ConvergingStore(MemoryStore):
         advance: Advance = no_progress,
         since: float | None = None,  # noqa: ARG002
     ) -> Applied:
-        """See `Store.apply`. Row by row; the mark that all is done comes last."""
+        """See `Store.apply`. Row by row; the mark that all is done is last."""
         for ordinal, (part, seq) in enumerate(manifest.chunks):
             payload = self._ask("fetch", partial(self._payload, manifest, part.attempt, seq))
             if payload is None:
@@ -148,7 +149,7 @@ class ConvergingStore(MemoryStore):
             self.looking.remove(sink)
 
     def _ask(self, name: str, request: Callable[[], T]) -> T:
-        """Send again what was not answered: a swap finds its own stamp, a read is never late."""
+        """Repeat a request without a reply: a swap finds its own stamp, a read is never late."""
         for _ in range(RESENDS):
             try:
                 return self.link(name, request)
@@ -162,14 +163,14 @@ class ConvergingStore(MemoryStore):
         return self._swap(proposal.manifest.sink, proposal.record, proposal.over)
 
     def _payload(self, manifest: Manifest, attempt: str, seq: int) -> bytes | None:
-        """A chunk; None if its epoch was finished by somebody else."""
+        """A chunk; None if another process finished its epoch."""
         found = self.log.get((manifest.sink, attempt), {}).get(seq)
         if found is not None:
             return found[0].payload
         superseded = self._read(manifest.sink).token != manifest.token
         if superseded or manifest.token in self.applied:
             return None
-        raise StoreLostData(f"Chunk {seq} of attempt {attempt} is gone")
+        raise StoreLostData(f"Chunk {seq} of attempt {attempt} is missing")
 
     def _update(self, manifest: Manifest, ordinal: int, row: str, times: int) -> None:
         key, fence = (manifest.sink, row), manifest.notes["fence"]

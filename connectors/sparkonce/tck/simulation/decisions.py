@@ -1,4 +1,4 @@
-"""What steps of a store are called with: staged and decided epochs, records, expected errors."""
+"""Arguments for the steps of a store: staged and decided epochs, records, expected errors."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from sparkonce.protocol import Applied, Manifest, Proposal, Receipt, Record, dig
 from sparkonce.tck.simulation.actors import Run
 
 SHORT = 60
-"""Characters of an argument that a message shows."""
+"""The number of characters of an argument that a message shows."""
 
 
 class Write(NamedTuple):
-    """What `Store.swap` is given: a record, and the stamp that must be there."""
+    """The arguments of `Store.swap`: a record, and the stamp that the store must hold."""
 
     new: Record
     over: str = ""
@@ -24,32 +24,32 @@ class Write(NamedTuple):
 
 @dataclass(frozen=True)
 class Ready:
-    """An epoch that is staged, and what would decide and finish it."""
+    """An epoch that is staged, with its decision and its finish."""
 
     decision: Proposal
     finished: Record
 
     @property
     def manifest(self) -> Manifest:
-        """What would be decided."""
+        """The manifest of the decision."""
         return self.decision.manifest
 
     @property
     def decided(self) -> Record:
-        """The record that would decide it."""
+        """The record of the decision."""
         return self.decision.record
 
     def finish(self, _applied: Applied) -> Record:
-        """The record that would finish it, whatever became of its rows."""
+        """The record that finishes the epoch, whatever happened to its rows."""
         return self.finished
 
     def over(self, stamp: str) -> Proposal:
-        """The same decision over another record."""
+        """The same decision with another record to replace."""
         return self.decision._replace(over=stamp)
 
 
 def staged(run: Run, epoch: int, receipts: list[Receipt]) -> Ready:
-    """What a commit of these receipts would write."""
+    """The decision that a commit of these receipts would write."""
     query, store = run.query, run.query.world.store
     base = query.world.ledger(query.name) if store.read(query.name).revision else None
     base = base or Ledger.unwritten(query.name, query.id, query.target)
@@ -68,7 +68,7 @@ def decided(run: Run, epoch: int, *partitions: list[str]) -> Ready:
 
 
 def write(text: str, *, after: Record | None = None, revision: int | None = None) -> Write:
-    """A record to write, over another one or none."""
+    """A record to write, which replaces another one or none."""
     before = after or Record()
     number = before.revision + 1 if revision is None else revision
     return Write(Record(number, new_token(), digest(text), text), before.stamp)
@@ -87,10 +87,10 @@ def raises(
     *args: Any,
     **kwargs: Any,
 ) -> BaseException:
-    """See that a call raises what it should; the error.
+    """Check that a call raises the expected error, and return it.
 
     Raises:
-        AssertionError: it raises something else, or nothing.
+        AssertionError: the call raises another error, or none.
     """
     kinds = expected if isinstance(expected, tuple) else (expected,)
     wanted = " or ".join(kind.__name__ for kind in kinds)
@@ -102,12 +102,12 @@ def raises(
         seen = f"{_said(call, args)} raised {type(error).__name__} ({error}), not {wanted}"
         raise AssertionError(seen) from error
     raise AssertionError(
-        f"{_said(call, args)} returned {_short(answer)}, and should raise {wanted}"
+        f"{_said(call, args)} returned {_short(answer)}, but should raise {wanted}"
     )
 
 
 def _said(call: Callable[..., Any], args: tuple[Any, ...]) -> str:
-    """A call as one reads it in a program; bound and partial arguments included."""
+    """A call as a program shows it, with bound and partial arguments."""
     if isinstance(call, partial):
         return _said(call.func, (*call.args, *args))
     owner = getattr(call, "__self__", None)

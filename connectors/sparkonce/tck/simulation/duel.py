@@ -1,6 +1,6 @@
 """Two actors at one store, in every order in which each interrupts the other once.
 
-The turns of both are counted first; then each order is tried in a world of its own.
+A first run counts the turns of both; then each order runs in its own world.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sparkonce.tck.subject import Subject
 
 @dataclass
 class Duel:
-    """Two actors in one world, and what must be true afterwards."""
+    """Two actors in one world, and the check that must pass afterwards."""
 
     world: Subject
     sparks: list[SimulatedSpark] = field(default_factory=list)
@@ -26,7 +26,7 @@ class Duel:
     turns: Turns | None = None
 
     def driver(self, spark: SimulatedSpark, epoch: int) -> None:
-        """An actor that commits an epoch whose tasks have staged already, or aborts it."""
+        """An actor that commits or aborts an epoch which its tasks have already staged."""
         planned = spark.plan(epoch)
 
         def act(store: Store) -> None:
@@ -56,7 +56,7 @@ class Duel:
 
     @property
     def history(self) -> str:
-        """Who called what, in order."""
+        """The calls of both actors, in order."""
         calls = self.turns.calls if self.turns else []
         turns = groupby(calls, key=lambda call: call[0])
         return "; ".join(f"actor {n}: {', '.join(call for _, call in run)}" for n, run in turns)
@@ -85,4 +85,4 @@ def every_order(
         except Exception as error:
             kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
             raise AssertionError(f"{kind}{error}\n  after: {duel.history}") from error
-    require(tried * step > 20, f"only {tried} orders were tried")
+    require(tried * step > 20, f"tried only {tried} orders")

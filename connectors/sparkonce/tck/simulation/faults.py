@@ -21,14 +21,14 @@ class Crash(BaseException):
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens at one call.
+    """The fault of one call.
 
     Attributes:
-        effect: whether the request takes effect at once.
-        late: it takes effect (again) so many calls later; None for never.
-        crash: whether the caller dies; else it gets no answer.
-        answer: whether the answer arrives all the same.
-        span: how many calls in a row are hit.
+        effect: whether the request takes effect immediately.
+        late: after how many further calls it takes effect (again); None for never.
+        crash: whether the caller dies; else it gets no reply.
+        answer: whether the reply still arrives.
+        span: the number of consecutive calls that fail.
         within: the caller dies in the middle of the call: of an apply, after its first chunk.
     """
 
@@ -54,7 +54,7 @@ CRASHES = [DIES_BEFORE, DIES_AFTER, DIES_WITHIN]
 LOSSES = [
     REQUEST_LOST,
     REPLY_LOST,
-    Fault("store away", span=4),
+    Fault("store unreachable", span=4),
     Fault("all replies lost", effect=True, span=4),
 ]
 REPEATS = [
@@ -76,15 +76,15 @@ class FaultyStore:
     """Passes calls on to a store and counts them, from 0.
 
     Args:
-        store: does the work.
-        faults: what happens at which call.
-        hooks: run before a call, with the faults switched off.
-        connect: makes the client of the process that goes on after a crash; without it the dead
+        store: executes the calls.
+        faults: the fault by the number of a call.
+        hooks: run before a call, without faults.
+        connect: creates the client of the process that continues after a crash; without it the dead
             process and its successor share `store`.
 
     Attributes:
         calls: their names.
-        applied: the manifests that were to be applied.
+        applied: the manifests passed to `apply`.
     """
 
     def __init__(
@@ -108,19 +108,19 @@ class FaultyStore:
         self.applied: list[Manifest] = []
 
     def fail_next(self, name: str, fault: Fault) -> None:
-        """Let the next call of this name fail."""
+        """Make the next call of this name fail."""
         self._next[name] = fault
 
     def fail_at(self, at: int, fault: Fault) -> None:
-        """Let the call of this number fail."""
+        """Make the call of this number fail."""
         self._faults[at] = fault
 
     def before(self, name: str, hook: Callable[[], object]) -> None:
-        """Run this before the next call of this name."""
+        """Run a function before the next call of this name."""
         self._before[name] = hook
 
     def watch(self, look: Callable[[], T]) -> list[T]:
-        """Look before every call and after every chunk, from now on; what was seen, in order."""
+        """From now on, look before every call and after every chunk; return the observations."""
         seen: list[T] = []
         self._look = lambda: seen.append(look())
         return seen
@@ -186,6 +186,6 @@ class FaultyStore:
         due = [step for at, step in self._late if at <= now]
         self._late = [(at, step) for at, step in self._late if at > now]
         for step in due:
-            # A publish finds that its chunks are gone, and nobody hears the answer.
+            # A publish may find its chunks missing, and no process reads the reply.
             with contextlib.suppress(StagedDataMissing):
                 step()

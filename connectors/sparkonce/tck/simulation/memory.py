@@ -1,7 +1,7 @@
 """The reference store: the whole protocol in one Python object, with nothing to install.
 
 It is for tests and for authors of connectors: each method is the shortest correct form of one
-step. A chunk is a JSON list of row ids; a row takes effect by being appended to `rows`.
+step. A chunk is a JSON list of row ids; a row takes effect when `rows` gets it.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ T = TypeVar("T")
 
 
 class Link(Protocol):
-    """Carries one request to the server and its answer back; the request is atomic there."""
+    """Carries one request to the server and its reply back; the server executes it atomically."""
 
     def __call__(self, name: str, request: Callable[[], T], /) -> T:
-        """Carry it; `name` says what it asks for."""
+        """Carry it; `name` is the kind of request."""
         ...
 
 
 class MemoryStore:
-    """A store in memory.
+    """An in-memory store.
 
     Args:
-        whole_epochs: whether an epoch is published in one atomic step, as a database with
-            transactions does, or chunk by chunk.
+        whole_epochs: whether the store publishes an epoch in one atomic step, like a database with
+            transactions, or chunk by chunk.
 
     Attributes:
-        rows: every row that took effect, in order, duplicates and all.
+        rows: every row that took effect, in order, with duplicates.
         records: the ledgers and claims.
         log: staged chunks by (sink, attempt) and seq, with the time of staging.
         applied: how many chunks of each decision took effect.
         order: of the decisions: the number of the last one of each sink.
-        take: makes one row take effect; a test may put a stricter one there.
-        link: how requests reach the server; a test may put one there that fails.
+        take: makes one row take effect; a test may replace it by a stricter one.
+        link: carries requests to the server; a test may replace it by one that fails.
     """
 
     state: ClassVar[tuple[str, ...]] = ("rows", "records", "log", "applied", "order")
@@ -70,10 +70,10 @@ class MemoryStore:
         self.take: Callable[[str], None] = self.rows.append
         self.link: Link = _Lock().carry
 
-    # -- seen by tests
+    # -- for tests
 
     def through(self, link: Link) -> MemoryStore:
-        """The same store as another client sees it, over a link of its own."""
+        """The same store for another client, with another link."""
         client = copy.copy(self)
         client.link = link
         return client
@@ -83,7 +83,7 @@ class MemoryStore:
         return {name: _copied(getattr(self, name)) for name in self.state}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go back to a snapshot, or to the parts of one, as a store does that loses writes."""
+        """Restore a snapshot, or its named parts, like a store that loses writes."""
         for name, value in state.items():
             place = getattr(self, name)
             place.clear()
@@ -95,7 +95,7 @@ class MemoryStore:
     # -- the protocol
 
     def check(self, plan: P) -> P:
-        """Memory is always fit."""
+        """Always passes."""
         self.link("check", lambda: None)
         return plan
 
@@ -172,7 +172,7 @@ class MemoryStore:
         """See `Store.discard`."""
         self.link("discard", lambda: self._discard(sink, attempts, over))
 
-    # -- what the server does with a request
+    # -- execution of requests on the server
 
     def _read(self, name: str) -> Record:
         return self.records.get(name, Record())
@@ -222,7 +222,7 @@ class MemoryStore:
         for part, seq in manifest.chunks:
             found = self.log.get((manifest.sink, part.attempt), {}).get(seq)
             if found is None or len(found[0].payload) != part.sizes[seq]:
-                raise StagedDataMissing(f"Chunk {seq} of attempt {part.attempt} is not whole")
+                raise StagedDataMissing(f"Chunk {seq} of attempt {part.attempt} is incomplete")
 
     def _publish(self, proposal: Proposal, finished: Record) -> Record:
         manifest = proposal.manifest
@@ -247,7 +247,7 @@ class MemoryStore:
             raise StoreUnreachable(f"The store lost progress of epoch {manifest.epoch} (failover)")
         chunks = self.log.get((manifest.sink, attempt), {})
         if seq not in chunks:
-            raise StoreLostData(f"Chunk {seq} of attempt {attempt} is gone")
+            raise StoreLostData(f"Chunk {seq} of attempt {attempt} is missing")
         self._take(json.loads(chunks[seq][0].payload))
         self.applied[manifest.token] = ordinal + 1
         del chunks[seq]

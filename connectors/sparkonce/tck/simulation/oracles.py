@@ -1,4 +1,4 @@
-"""What must be true of a target and its ledgers, however a history went. `rulebook.ORACLES`."""
+"""The oracles: what must be true of a target and its ledgers after any history."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from sparkonce.tck.subject import Subject
 
 WITNESS = "witness"
-"""A row id that comes once with each other row: it counts how many took effect."""
+"""A row id that accompanies each other row: it counts how many took effect."""
 
 
 def require(holds: object, seen: str) -> None:
-    """An assertion that no interpreter flag switches off.
+    """An assertion that no interpreter flag disables.
 
     Raises:
-        AssertionError: it does not hold; says what was seen.
+        AssertionError: it does not hold; the message is the observation.
     """
     if not holds:
         raise AssertionError(seen)
@@ -31,10 +31,10 @@ def require(holds: object, seen: str) -> None:
 
 @contextlib.contextmanager
 def after(happened: str) -> Iterator[None]:
-    """Let what an oracle finds here tell what had happened before.
+    """Add the earlier events to the message of an oracle that fails in this block.
 
     Raises:
-        AssertionError: it found something.
+        AssertionError: an oracle failed.
     """
     try:
         yield
@@ -46,10 +46,10 @@ def after(happened: str) -> Iterator[None]:
 
 
 def difference(before: object, now: object) -> str:
-    """What came and what went, where both are rows; else both."""
+    """The added and the vanished rows, if both are rows; else both values."""
     if isinstance(before, Counter | list) and isinstance(now, Counter | list):
         old, new = Counter(before), Counter(now)
-        return f"added {dict(new - old)}, gone {dict(old - new)}"
+        return f"added {dict(new - old)}, vanished {dict(old - new)}"
     return f"it was {before}, and is {now}"
 
 
@@ -85,7 +85,7 @@ def require_exactly_once(*sparks: SimulatedSpark) -> None:
     """O1: each committed epoch took effect once: all rows of one attempt, and no others.
 
     Raises:
-        AssertionError: it did not, or an epoch that is not committed took effect in part.
+        AssertionError: it did not, or an uncommitted epoch took effect in part.
     """
     found = by_epoch(sparks[0].query.world.took_effect())
     for spark in sparks:
@@ -94,15 +94,15 @@ def require_exactly_once(*sparks: SimulatedSpark) -> None:
             lost = epoch <= spark.checkpoint.committed and not rows
             require(not lost, f"O1: epoch {epoch} of {spark.query.id} was lost")
             whole = not rows or rows in handed
-            seen = f"{by_attempt(rows)}; what runs handed over: {[*map(by_attempt, handed)]}"
+            seen = f"{by_attempt(rows)}; the runs staged: {[*map(by_attempt, handed)]}"
             require(whole, f"O1: of epoch {epoch} of {spark.query.id} took effect {seen}")
 
 
 def require_whole(seen: Sequence[Mapping[str, int]], spark: SimulatedSpark) -> None:
-    """O3: each time, a reader saw whole epochs, and all those before them.
+    """O3: each time, a reader saw whole epochs, and all earlier ones.
 
     Raises:
-        AssertionError: an epoch was seen in part, too early, or not any more.
+        AssertionError: the reader saw an epoch in part, too early, or no longer.
     """
     before = 0
     for rows in seen:
@@ -110,11 +110,11 @@ def require_whole(seen: Sequence[Mapping[str, int]], spark: SimulatedSpark) -> N
         for (_, epoch), found in epochs.items():
             handed = [*map(by_attempt, spark.checkpoint.handed[epoch])]
             whole = found in spark.checkpoint.handed[epoch]
-            saw = f"{by_attempt(found)}; what runs handed over: {handed}"
+            saw = f"{by_attempt(found)}; the runs staged: {handed}"
             require(whole, f"O3: of epoch {epoch} a reader saw {saw}")
         reached = sorted(epoch for _, epoch in epochs)
         require(reached == list(range(len(reached))), f"O3: a reader saw epochs {reached}")
-        require(len(reached) >= before, "O3: an epoch was seen, and then not")
+        require(len(reached) >= before, "O3: a reader saw an epoch, and later did not")
         before = len(reached)
 
 
@@ -133,7 +133,7 @@ def require_witness(world: Subject) -> None:
 
 
 def require_rows(world: Subject, wanted: set[str], *, witnessed: bool = True) -> None:
-    """See that these rows, and no others, took effect once each, and the witness with them.
+    """Check that exactly these rows, and the witness with them, took effect once each.
 
     Raises:
         AssertionError: others did.
@@ -141,7 +141,7 @@ def require_rows(world: Subject, wanted: set[str], *, witnessed: bool = True) ->
     found = world.took_effect()
     lost, alien = wanted - set(found), set(found) - wanted - {WITNESS}
     require(not lost, f"O1: rows did not take effect: {sorted(lost)}")
-    require(not alien, f"O1: rows took effect that should not: {sorted(alien)}")
+    require(not alien, f"O1: rows took effect that should not have: {sorted(alien)}")
     if witnessed:
         require_witness(world)
     doubled = [row for row in wanted if found[row] != 1]
@@ -159,12 +159,12 @@ def require_in_order(rows: Sequence[str]) -> None:
         if row == WITNESS:
             continue
         query, epoch = epoch_of(row)
-        require(epoch >= last.get(query, 0), f"O3: {row} came after a later epoch")
+        require(epoch >= last.get(query, 0), f"O3: {row} took effect after a later epoch")
         last[query] = epoch
 
 
 def require_agreement(world: Subject, *queries: Query) -> None:
-    """O4: the ledgers count what took effect, and nothing is decided but not finished.
+    """O4: the ledgers count what took effect, and every decided epoch is finished.
 
     Raises:
         AssertionError: they do not agree.
@@ -185,14 +185,14 @@ def require_nothing_staged(world: Subject, *queries: Query) -> None:
     world.settle()
     for query in queries:
         staged = world.observer.staged(query.name)
-        require(not staged, f"O5: left staged: {staged}")
+        require(not staged, f"O5: still staged: {staged}")
 
 
 def require_no_leftovers(world: Subject, *queries: Query) -> None:
-    """O5, where tasks may still be at work: what is staged is not over.
+    """O5, while tasks may still run: every staged attempt can still be decided.
 
     Raises:
-        AssertionError: something is staged that no decision can hold any more.
+        AssertionError: the log holds an attempt that no decision can hold any more.
     """
     world.settle()
     for query in queries:

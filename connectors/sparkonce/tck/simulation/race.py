@@ -1,4 +1,4 @@
-"""Calls that start at the same moment, and a reader beside a writer: in threads of their own."""
+"""Calls that start at the same moment, and a reader beside a writer: each in its own thread."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ T = TypeVar("T")
 
 
 def race(calls: Sequence[Callable[[], T]]) -> list[T]:
-    """Run the calls at once; what they return, in their order.
+    """Run the calls concurrently; return their results, in their order.
 
     Raises:
-        Exception: what the first of them raised.
+        Exception: the first error of a call.
     """
     line = threading.Barrier(len(calls))
 
@@ -29,10 +29,10 @@ def race(calls: Sequence[Callable[[], T]]) -> list[T]:
 
 @contextmanager
 def reading(look: Callable[[], T]) -> Iterator[list[T]]:
-    """Look again and again while the block runs; gives what was seen, in order.
+    """Look repeatedly while the block runs; yields the observations, in order.
 
     Raises:
-        Exception: what a look raised.
+        Exception: an error of a look.
     """
     seen: list[T] = []
     done = threading.Event()

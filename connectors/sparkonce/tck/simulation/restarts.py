@@ -1,7 +1,7 @@
 """Spark's part in failures: it retries tasks, aborts, restarts, and replays the last epoch.
 
-A replay computes other rows: each attempt invents its own row ids, in other numbers and over
-other partitions. So rows of two attempts never look alike, and whatever took effect twice shows.
+A replay computes other rows: each attempt invents its own row ids, in another number and over
+other partitions. So rows of two attempts never look alike, and every duplicate effect shows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RESTARTS = 12
 
 @dataclass
 class Checkpoint:
-    """A checkpoint directory, and what the test remembers of the epochs planned in it.
+    """A checkpoint directory, and the test's memory of the epochs planned in it.
 
     Attributes:
         committed: the last epoch in the commit log.
@@ -51,7 +51,7 @@ class SimulatedSpark:
     """A driver of one query. Several may share a checkpoint.
 
     Attributes:
-        refusals: what stopped its runs.
+        refusals: the errors that stopped its runs.
     """
 
     query: Query
@@ -59,11 +59,11 @@ class SimulatedSpark:
     refusals: list[CommitRefused] = field(default_factory=list)
 
     def run_to(self, last: int) -> None:
-        """Commit all epochs up to `last`, restarting as often as it takes."""
+        """Commit all epochs up to `last`, with as many restarts as necessary."""
         for _ in range(RESTARTS):
             if self.run_until_failure(last):
                 return
-        raise AssertionError(f"never got through: {self.refusals}")
+        raise AssertionError(f"never succeeded: {self.refusals}")
 
     def run_until_failure(self, last: int) -> bool:
         """One run of the query; False if it failed or died."""
@@ -77,7 +77,7 @@ class SimulatedSpark:
         return planned
 
     def commit(self, planned: Planned) -> bool:
-        """Commit what was planned, or abort it; False if it failed or died."""
+        """Commit a planned epoch, or abort it; False if it failed or died."""
         return self._survives(lambda: self._commit(planned))
 
     def _survives(self, work: Callable[[], None]) -> bool:
@@ -132,6 +132,6 @@ class SimulatedSpark:
 
     def _abort(self, planned: Planned) -> None:
         if planned.receipts:
-            # Spark logs an abort that fails, and goes down all the same.
+            # Spark logs an abort that fails, and stops nevertheless.
             with contextlib.suppress(StoreUnreachable):
                 planned.run.abort(planned.epoch, planned.receipts)

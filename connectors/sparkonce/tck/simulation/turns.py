@@ -1,6 +1,6 @@
 """Actors that take turns at a store, in a given order. Nothing is left to chance.
 
-A turn is a call to the store, or what an apply does from one chunk to the next.
+A turn is a call to the store, or the work of an apply between two chunks.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from sparkonce.store import Store
 
 Actor = Callable[[Store], object]
 PATIENCE = 20.0
-"""Seconds after which a turn that never comes or never ends is a failure of the test."""
+"""Seconds after which a turn that does not start or end fails the test."""
 CHUNK = "a chunk"
-"""What a turn is called that goes on after a chunk, in the middle of an apply."""
+"""The name of a turn that continues after a chunk, in the middle of an apply."""
 
 
 class Turns:
     """Lets one actor at a time run, from one turn to its next one.
 
     Args:
-        connect: makes a client for each of the actors.
-        order: whose turn it is; after its end the actors go on one after the other.
+        connect: creates a client for each of the actors.
+        order: the actor of each turn; after its end the actors run one after the other.
     """
 
     def __init__(self, connect: Callable[[], Store], order: Sequence[int]) -> None:
@@ -37,7 +37,7 @@ class Turns:
         """Run the actors to their ends.
 
         Raises:
-            BaseException: what an actor raised first.
+            BaseException: the first error of an actor.
             AssertionError: an actor hangs.
         """
         self._seats = [
@@ -52,7 +52,7 @@ class Turns:
             raise self.failures[0]
 
     def take(self, seat: _Seat, name: str) -> None:
-        """Comes back when it is this actor's turn."""
+        """Wait for this actor's turn."""
         following = self._next()
         if following is not seat:
             following.turn.release()
@@ -62,13 +62,13 @@ class Turns:
         self.calls.append((seat.number, name))
 
     def leave(self, seat: _Seat) -> None:
-        """An actor came to its end."""
+        """Take out an actor that has ended."""
         seat.done = True
         if not all(seat.done for seat in self._seats):
             self._next().turn.release()
 
     def _see_off(self, seat: _Seat) -> None:
-        """Wait for the end of an actor, as long as any of them takes turns."""
+        """Wait for the end of an actor, as long as any actor takes turns."""
         while seat.is_alive():
             taken = len(self.calls)
             seat.join(PATIENCE)
@@ -77,10 +77,10 @@ class Turns:
                 raise AssertionError(f"actor {number} hangs in {name}")
 
     def _last_turn(self) -> tuple[int, str]:
-        """Who took a turn last of those who are still there, and the call it is in."""
+        """The running actor that took a turn last, and its current call."""
         left = [seat.number for seat in self._seats if not seat.done]
         turns = [(n, name) for n, name in self.calls if n in left and name != CHUNK]
-        return turns[-1] if turns else (left[0], "what it does before its first call")
+        return turns[-1] if turns else (left[0], "the work before its first call")
 
     def _next(self) -> _Seat:
         while self._order and self._seats[self._order[-1]].done:
@@ -110,7 +110,7 @@ class _Seat(threading.Thread):
 
     def wait(self) -> None:
         if not self.turn.acquire(timeout=PATIENCE):
-            raise TimeoutError(f"actor {self.number} waits in vain for its turn")
+            raise TimeoutError(f"actor {self.number} never gets its turn")
 
 
 class _View:
@@ -132,7 +132,7 @@ class _View:
             nonlocal left
             advance(rows)
             left -= 1
-            if left:  # What follows the last chunk is a call of its own.
+            if left:  # The work after the last chunk is a separate turn.
                 self._seat.turns.take(self._seat, CHUNK)
 
         applied: Applied = self._call("apply", manifest, advanced, since)
@@ -149,11 +149,11 @@ def interleavings(
     """Orders in which each of two actors is interrupted at most once, at any of its calls.
 
     Args:
-        first: calls that actor 0 makes.
-        second: calls that actor 1 makes.
-        alike: whether actor 0 begins in all of them, as where both do the same.
-        step: 2 to let the one that begins be interrupted at every second call only, and so on; a
-            large one also lets the other go on after some of its calls only.
+        first: the number of calls of actor 0.
+        second: the number of calls of actor 1.
+        alike: whether actor 0 begins in all of them, for two identical actors.
+        step: 2 to interrupt the first actor only at every second call, and so on; a large step also
+            lets the other actor continue only after some of its calls.
     """
     stride = max(1, step // 100)
     for before in range(0, first + 1, step):

@@ -1,1 +1,1 @@
-"""Real streaming queries: drivers and clusters for them, and what goes wrong in them."""
+"""Real streaming queries: their drivers and clusters, and the faults in them."""

@@ -1,4 +1,4 @@
-"""The checks of rules B01 to B10: of batches, by the faults of those of a query."""
+"""The checks of rules B01 to B10: of batches, with the faults of the checks of queries."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def plain(bench: Bench, trial: BatchTrial) -> str:
 
 
 def failing_job(bench: Bench, trial: BatchTrial) -> str:
-    """B02: a task fails in all its attempts, when others have written; then the job runs again."""
+    """B02: a task fails in all its attempts after others have written; then the job runs again."""
     driver = bench.local(trial.sink)
     trial.put()
     trial.run(driver)
@@ -45,7 +45,7 @@ def failing_job(bench: Bench, trial: BatchTrial) -> str:
 
 
 def _failed(bench: Bench, trial: BatchTrial) -> bool:
-    """Let a job fail; whether it changed the target.
+    """Make a job fail; return whether it changed the target.
 
     Raises:
         NotReached: it did not fail.
@@ -77,7 +77,7 @@ def killed_job(bench: Bench, trial: BatchTrial) -> str:
 
 
 def again(bench: Bench, trial: BatchTrial) -> str:
-    """B08: jobs that have ended run again under their names, by another driver and other tasks."""
+    """B08: finished jobs run again under their names, with another driver and other tasks."""
     for _ in range(2):
         trial.put()
         trial.run(bench.local(trial.sink))
@@ -87,7 +87,7 @@ def again(bench: Bench, trial: BatchTrial) -> str:
 
 
 def overwriting(bench: Bench, trial: BatchTrial) -> str:
-    """B09: two that replace what is there, and between them one that fails."""
+    """B09: two jobs that replace the existing rows, and between them one that fails."""
     driver = bench.local(trial.sink)
     trial.put()
     trial.run(driver)
@@ -117,4 +117,4 @@ IN_FOREACH_BATCH: dict[str, Callable[[Bench, Trial], str]] = {
     "B07": other_rows,
     "B10": killed_driver,
 }
-"""Rules of a batch inside a stream: checked as those of a query are."""
+"""The rules of a batch inside a stream, with the checks of queries."""

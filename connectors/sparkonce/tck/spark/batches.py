@@ -1,4 +1,4 @@
-"""Batches on the driver: a job in a thread of its own, and the function of a ``foreachBatch``."""
+"""Batches on the driver: a job in its own thread, and the function of a ``foreachBatch``."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Write = Callable[["DataFrame", str, Mapping[str, str]], None]
 
 
 def imported(path: str) -> Any:
-    """What ``module:function`` names."""
+    """The object that ``module:function`` names."""
     module, _, function = path.partition(":")
     return getattr(import_module(module), function)
 
 
 def write(named: str, attach: str) -> Write:
-    """The function that writes a batch: the sink's own, or what Spark does with its format."""
+    """The function that writes a batch: the sink's own, or Spark's writer of its format."""
     if attach:
         own: Write = imported(attach)
         return own
@@ -30,14 +30,14 @@ def write(named: str, attach: str) -> Write:
 
 
 def attach(writer: DataStreamWriter, options: Mapping[str, str]) -> DataStreamWriter:
-    """Attach a sink of batches to a stream, as `BatchSink.in_foreach_batch` tells of it."""
+    """Attach a batch sink to a stream, as `BatchSink.in_foreach_batch` describes."""
     told = json.loads(options["batch"])
     own = write(told["format"], told["attach"])
     return writer.foreachBatch(lambda rows, _: own(rows, "append", told["options"]))
 
 
 class Job:
-    """A batch that is being written; it is asked like a `StreamingQuery`."""
+    """A running batch, with the methods of a `StreamingQuery`."""
 
     def __init__(self, run: Callable[[], None]) -> None:
         self._error: Exception | None = None
@@ -46,15 +46,15 @@ class Job:
 
     @property
     def isActive(self) -> bool:  # noqa: N802
-        """Whether it is not through."""
+        """Whether it still runs."""
         return self._thread.is_alive()
 
     def awaitTermination(self, timeout: float) -> None:  # noqa: N802
-        """Wait for its end, for so many seconds at most."""
+        """Wait for its end, for this number of seconds at most."""
         self._thread.join(timeout)
 
     def exception(self) -> Exception | None:
-        """Why it failed."""
+        """The error with which it failed."""
         return self._error
 
     def _run(self, run: Callable[[], None]) -> None:

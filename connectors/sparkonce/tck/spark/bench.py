@@ -1,4 +1,4 @@
-"""The Sparks of a suite: one driver at a time is kept, and given to check after check."""
+"""The drivers of a suite: it keeps one at a time, and passes it from check to check."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SEED = "SPARKONCE_TCK_SEED"
 
 
 class Bench:
-    """Starts drivers where they are needed, and ends what it started. A context manager."""
+    """Starts the drivers that checks need, and stops them. A context manager."""
 
     def __init__(self, home: Path, seed: int | None = None) -> None:
         self.home = home
@@ -36,7 +36,7 @@ class Bench:
         self._started = 0
 
     def random(self, number: str) -> Random:
-        """Moments for the kills and stops of the check of a rule."""
+        """Random numbers for the moments of the kills and stops in the check of a rule."""
         return Random(f"{self.seed} {number}")  # noqa: S311
 
     def local(self, subject: Described) -> RemoteDriver:
@@ -50,23 +50,23 @@ class Bench:
         )
 
     def victim(self, subject: Described) -> RemoteDriver:
-        """A driver for the caller to kill."""
+        """A driver that the caller may kill."""
         return self._launch(subject, setup.LOCAL)
 
     def kill(self) -> None:
-        """SIGKILL for the driver that is kept; the next check starts its own."""
+        """SIGKILL for the kept driver; the next check starts its own."""
         if self._driver is not None:
             self._driver.kill()
         self._driver = None
         self.reset()
 
     def new_home(self, name: str) -> Path:
-        """A directory that nobody else uses."""
+        """A directory that no other process uses."""
         self._started += 1
         return self.home / f"{self._started:02d}-{name}"
 
     def reset(self) -> None:
-        """End all Sparks; the next check starts its own."""
+        """Stop all drivers; the next check starts its own."""
         if self._driver is not None:
             self._driver.close()
         if self._cluster is not None:
@@ -115,10 +115,10 @@ class Bench:
             **setup.driver(home, self._scratch),
             **dict.fromkeys(
                 SETTINGS, "true"
-            ),  # as Q10 asks of Spark, where they are not the default
+            ),  # settings that Q10 requires, where they are not the default
             "spark.sql.shuffle.partitions": "2",
             "spark.python.daemon.module": "sparkonce.tck.spark.daemon",
-            # Rows reach the sink as they come, and a sink that writes in chunks writes several.
+            # Rows reach the sink one by one, and a sink that writes in chunks writes several.
             "spark.sql.execution.arrow.maxRecordsPerBatch": "20",
             "spark.buffer.size": "512",
         }

@@ -1,6 +1,6 @@
-"""The checks of rules Q01 to Q10. Each brings its fault about, or raises `NotReached`.
+"""The checks of rules Q01 to Q10. Each causes its fault, or raises `NotReached`.
 
-A check says what happened; whether the rule holds is read from the target afterwards.
+A check says what happened; the suite then reads the target and judges the rule.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def plain(bench: Bench, trial: Trial) -> str:
 
 
 def replay(bench: Bench, trial: Trial) -> str:
-    """Q02: the last epoch again, first with more to come, then alone."""
+    """Q02: the last epoch again, first with more epochs to follow, then alone."""
     driver = bench.local(trial.sink)
     trial.put(2)
     trial.run(driver)
@@ -59,7 +59,7 @@ def replay(bench: Bench, trial: Trial) -> str:
 
 
 def failing_task(bench: Bench, trial: Trial) -> str:
-    """Q03: a first attempt that fails when its rows are sent, and one whose write has ended."""
+    """Q03: an attempt that fails as it sends its rows, and one that fails after its write."""
     driver = bench.local(trial.sink)
     failed = 0
     for point in (AFTER_ROWS, AFTER_WRITE):
@@ -70,7 +70,7 @@ def failing_task(bench: Bench, trial: Trial) -> str:
 
 
 def killed_driver(bench: Bench, trial: Trial) -> str:
-    """Q04: SIGKILL at random moments: of the next second, and of the time around the commit."""
+    """Q04: SIGKILL at random moments: in the next second, and around the commit."""
     random, kills, halfway = bench.random("Q04"), 0, 0
     trial.put(3)
     while kills < len(KILLS) or (not halfway and kills < 2 * len(KILLS)):
@@ -81,12 +81,12 @@ def killed_driver(bench: Bench, trial: Trial) -> str:
     if not halfway:
         raise NotReached(f"none of {kills} drivers was killed after it had sent rows")
     trial.run(bench.local(trial.sink), WATCHED)
-    done = f"{kills} drivers killed, {halfway} between sent rows and Spark's note"
+    done = f"{kills} drivers killed, {halfway} between sent rows and Spark's record"
     return f"{done}, seed {bench.seed}"
 
 
 def _kill_once(bench: Bench, trial: Trial, point: str, delay: float) -> bool:
-    """Kill a new driver; whether a task of its last epoch had sent its rows."""
+    """Kill a new driver; return whether a task of its last epoch had sent its rows."""
     before = trial.noted("commits")
 
     def sent() -> bool:
@@ -95,16 +95,16 @@ def _kill_once(bench: Bench, trial: Trial, point: str, delay: float) -> bool:
 
     kill_near(bench, trial, point, delay, sent)
     if not trial.in_mid_epoch and trial.noted("commits") == trial.files:
-        raise NotReached("the query was done before its driver could be killed")
+        raise NotReached("the query ended before its driver could be killed")
     return trial.in_mid_epoch and rows_sent(bench, trial.noted("commits"))
 
 
 def lost_executor(bench: Bench, trial: Trial) -> str:
-    """Q05: SIGKILL for the JVM of a task whose rows are sent, and of one whose write has ended."""
+    """Q05: SIGKILL for the JVM of a task that has sent its rows, and of one after its write."""
     driver = bench.clustered(trial.sink)
     lost = 0
     for point in (AFTER_ROWS, AFTER_WRITE):
-        # On a slow machine a twin may be quicker than the task that is to be held.
+        # On a slow machine a twin may be quicker than the task to hold.
         lost += _lose(bench, trial, driver, point) or _lose(bench, trial, driver, point)
     return _often(lost, "an executor was killed in the middle of a task")
 
@@ -118,24 +118,24 @@ def _lose(bench: Bench, trial: Trial, driver: RemoteDriver, point: str) -> bool:
         os.kill(victim.executor, signal.SIGKILL)
     bench.board.release()
     trial.finish(driver)
-    # By its process, not its attempt number: that comes back where the whole stage is retried.
+    # By its process, not its attempt number: a retry of the whole stage reuses the number.
     return victim is not None and executors_at(bench, point, epoch) > {victim.executor}
 
 
 def redrawn(bench: Bench, trial: Trial) -> str:
-    """Q10: SIGKILL for executors whose draws some tasks have read, and others have not."""
+    """Q10: SIGKILL for executors whose random rows some tasks have read, and others have not."""
     driver = bench.clustered(trial.sink)
     if not all(map(driver.knows, SETTINGS)):
         raise NotGiven(f"this Spark has no {SETTINGS[0]}, so no sink can keep the rule on it")
-    # A twin of the held task may end it before the executors are killed.
+    # A twin of the held task may end it before the kill of the executors.
     lost = _redraw(bench, trial, driver) or _redraw(bench, trial, driver)
     if not lost:
-        raise NotReached("it never came to this: rows were drawn again for a part of an epoch")
-    return "rows were drawn again, when some tasks of the epoch had sent theirs"
+        raise NotReached("Spark never drew rows again for a part of an epoch")
+    return "Spark drew rows again after some tasks of the epoch had sent theirs"
 
 
 def _redraw(bench: Bench, trial: Trial, driver: RemoteDriver) -> bool:
-    """Whether rows were drawn a second time while tasks that had read the first ones were done."""
+    """Whether Spark drew rows again after tasks that had read the first ones were done."""
     shape = Shape(partitions=8, random=True, watched=True)
     epoch = epoch_to_hit(bench, trial, AFTER_ROWS, HOLD, rows=800)
     driver.start(trial.query(shape))
@@ -147,13 +147,13 @@ def _redraw(bench: Bench, trial: Trial, driver: RemoteDriver) -> bool:
     bench.board.release()
     gave_up = driver.wait(PATIENCE).error
     again = len(_draws(bench, epoch)) > 1
-    if gave_up:  # Spark may give such an epoch up, for a restart to replay
+    if gave_up:  # Spark may abandon the epoch, for a restart to replay
         trial.run(driver, shape)
     return held is not None and again
 
 
 def _sent(bench: Bench, epoch: int) -> set[int]:
-    """The partitions whose rows were sent to the sink, but for the one that is held."""
+    """The partitions whose rows a task sent to the sink, except the held one."""
     return {note.partition for note in bench.board.notes(AFTER_ROWS, epoch)} - {0}
 
 
@@ -162,7 +162,7 @@ def _draws(bench: Bench, epoch: int) -> list[Note]:
 
 
 def twins(bench: Bench, trial: Trial) -> str:
-    """Q06: a slow first attempt beside a quick twin; then two that end together."""
+    """Q06: a slow first attempt beside a quick twin; then two attempts that end together."""
     driver = bench.clustered(trial.sink)
     launched = 0
     for held in ((AFTER_ROWS, 1), (AFTER_WRITE, 2)):
@@ -171,7 +171,7 @@ def twins(bench: Bench, trial: Trial) -> str:
 
 
 def _twin(bench: Bench, trial: Trial, driver: RemoteDriver, point: str, attempts: int) -> bool:
-    """Whether the rows of a task were sent by a twin as well."""
+    """Whether a twin sent the rows of a task as well."""
     epoch = epoch_to_hit(bench, trial, point, HOLD, attempts=attempts)
     driver.start(trial.query(WATCHED))
     slow = await_hit(bench, trial, driver, point, epoch)
@@ -201,7 +201,7 @@ def other_parallelism(bench: Bench, trial: Trial) -> str:
 
 
 def other_rows(bench: Bench, trial: Trial) -> str:
-    """Q08: replays of a query that chooses ids and tasks by chance."""
+    """Q08: replays of a query that chooses ids and tasks at random."""
     driver = bench.local(trial.sink)
     shape = Shape(partitions=3, random=True, choose=True, watched=True)
     trial.put(2)
@@ -221,7 +221,7 @@ def _digest(bench: Bench, epoch: int) -> int:
 
 
 def stopped(bench: Bench, trial: Trial) -> str:
-    """Q09: stops while tasks run, then when they have ended and the commit is under way."""
+    """Q09: stops while tasks run, then after their end while the commit runs."""
     driver, random = bench.local(trial.sink), bench.random("Q09")
     for _ in range(STOPS):
         _stop_in_task(bench, trial, driver)
@@ -234,9 +234,9 @@ def stopped(bench: Bench, trial: Trial) -> str:
         if hit is None and not committing:
             point = AFTER_ROWS
     if not committing:
-        raise NotReached(f"none of {tries} stops came between the tasks and Spark's note")
+        raise NotReached(f"none of {tries} stops fell between the tasks and Spark's record")
     trial.run(driver, WATCHED)
-    return f"stopped {STOPS} times in tasks, {committing} times between tasks and Spark's note"
+    return f"stopped {STOPS} times in tasks, {committing} times between tasks and Spark's record"
 
 
 def _stop_in_task(bench: Bench, trial: Trial, driver: RemoteDriver) -> None:
@@ -252,16 +252,16 @@ def _stop_in_task(bench: Bench, trial: Trial, driver: RemoteDriver) -> None:
 def _stop_soon(
     bench: Bench, trial: Trial, driver: RemoteDriver, point: str, delay: float
 ) -> bool | None:
-    """Stop so long after a held task has gone on; whether that came before Spark's note.
+    """Stop a delay after a held task continues; return whether that was before Spark's record.
 
-    None where no task came to that point: the sink runs no Python, or knew the epoch already.
+    None if no task reached that point: the sink runs no Python, or knew the epoch already.
     """
     epoch = epoch_to_hit(bench, trial, point, HOLD)
     driver.start(trial.query(WATCHED))
     if await_hit(bench, trial, driver, point, epoch) is None:
         return None
     bench.board.release()
-    until(lambda: bool(bench.board.notes(RELEASED)), "the held task goes on", driver)
+    until(lambda: bool(bench.board.notes(RELEASED)), "the held task continues", driver)
     time.sleep(delay)
     trial.ended(driver.stop())
     return trial.in_mid_epoch
@@ -269,7 +269,7 @@ def _stop_soon(
 
 def _often(hits: int, what: str) -> str:
     if not hits:
-        raise NotReached(f"it never came to this: {what}")
+        raise NotReached(f"this never happened: {what}")
     return f"twice {what}" if hits == 2 else f"once {what}; {NO_PYTHON}"
 
 

@@ -1,7 +1,7 @@
 """A standalone cluster of Spark: a master and two workers of one core, all on this machine.
 
-Not ``local-cluster``: there all workers have one host name, and Spark starts no twin of a task on
-the host that runs it already. Here they have two names of one address.
+Not ``local-cluster``: all its workers have one host name, and Spark starts no twin of a task on the
+host that already runs the task. Here the workers have two names of one address.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Cluster:
         return f"spark://127.0.0.1:{self.port}"
 
     def close(self) -> None:
-        """End all of it, executors too."""
+        """Stop all processes, including executors."""
         while self.sessions:
             self.sessions.pop().close()
 
@@ -60,7 +60,7 @@ class Cluster:
         deadline = time.monotonic() + PATIENCE
         while not _answers(self.port):
             if time.monotonic() > deadline or not self.sessions[0].alive:
-                raise SparkTrouble(f"no master came up:\n{self.sessions[0].last_words()}")
+                raise SparkTrouble(f"no master started:\n{self.sessions[0].last_words()}")
             time.sleep(0.05)
 
 

@@ -1,7 +1,7 @@
 """Spark's own daemon of Python workers, which can fail or hold a task after the sink's `write`.
 
 Spark's setting ``spark.python.daemon.module`` names it. An operator before the sink can't do that:
-there, a sink that sends its rows at the very end has not sent any.
+at that point, a sink that sends its rows at the very end has not sent any.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sparkonce.tck.spark.faults import AFTER_WRITE, EXECUTOR, SIDE, Board, note,
 
 
 def tell_when_tasks_end() -> None:
-    """Come by the board whenever a worker is through with its task, before Spark hears of it."""
+    """Report to the board when a worker has finished its task, before Spark learns it."""
     reset = TaskContext._setTaskContext
 
     def reset_and_tell(context: TaskContext | None) -> None:

@@ -1,4 +1,4 @@
-"""What a third party says of anything that is checked on Spark: a sink, or a source."""
+"""A third party's description of a sink or a source to check on Spark."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, kw_only=True)
 class Described:
-    """What is to be checked, whoever wrote it.
+    """The description of a sink or a source.
 
     Attributes:
-        name: what reports call it; by default its format or its function.
+        name: its name in reports; by default its format or its function.
         format: the format's name.
-        options: the options of the format, or those that ``attach`` is given.
-        attach: ``module:function``, for what a format's name does not say; see the subclasses. It
-            is imported by the driver, a process of its own, along the ``sys.path`` of this one.
-        limits: what it can't do: the number of a rule, and the reason.
+        options: the options of the format, or those passed to ``attach``.
+        attach: ``module:function``, if a format's name is not enough; see the subclasses. The
+            driver, a separate process, imports it along the ``sys.path`` of this process.
+        limits: rules that it can't keep: the number of a rule, and the reason.
         settings: Spark settings of the session.
         env: environment variables for the processes of Spark.
     """
@@ -40,5 +40,5 @@ class Described:
         return self.name or self.format or self.attach
 
     def left_out(self, number: str) -> str:
-        """Why a rule is not checked; nothing if it is."""
+        """The reason why a rule is not checked; empty if it is."""
         return self.limits.get(number, "")

@@ -1,7 +1,7 @@
-"""Values that are truly random: drawn anew whenever Spark computes rows again, even in part.
+"""Truly random values: Spark draws new ones whenever it computes rows again, even in part.
 
-``F.rand()`` is not: its seed is that of the plan and the partition, so that a task which runs again
-draws the same.
+``F.rand()`` is not random: its seed is that of the plan and the partition, so a task that runs
+again draws the same values.
 """
 
 from __future__ import annotations

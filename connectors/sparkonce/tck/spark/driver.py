@@ -1,4 +1,4 @@
-"""The driver: a process of its own that runs queries and batches as it is told over a pipe."""
+"""The driver: a separate process that runs queries and batches by commands from a pipe."""
 
 from __future__ import annotations
 
@@ -63,31 +63,31 @@ class DriverProgram:
         return self.status()
 
     def wait(self, seconds: float) -> Status:
-        """Wait for the end of the query, for so long at most."""
+        """Wait for the end of the query, for this time at most."""
         if self.query is not None:
-            with suppress(StreamingQueryException):  # the status tells it
+            with suppress(StreamingQueryException):  # the status reports it
                 self.query.awaitTermination(seconds)  # type: ignore[arg-type]
         return self.status()
 
     def stop(self) -> Status:
-        """Stop the query, whatever it is doing."""
+        """Stop the query, in any state."""
         if self.query is not None and not isinstance(self.query, Job):
             with suppress(StreamingQueryException):
                 self.query.stop()
         return self.status()
 
     def progress(self) -> Progress:
-        """What Spark says of the last epochs of the query."""
+        """Spark's progress of the last epochs of the query."""
         if self.query is None or isinstance(self.query, Job):
             return Progress([])
         return Progress([json.loads(epoch.json) for epoch in self.query.recentProgress])
 
     def knows(self, setting: str) -> Known:
-        """Whether this Spark has such a setting: one that it has not can be set all the same."""
+        """Whether this Spark knows a setting; it also accepts unknown ones."""
         return Known(self.spark.conf.isModifiable(setting))
 
     def status(self) -> Status:
-        """How the query is doing."""
+        """The status of the query."""
         if self.query is None:
             return Status(False, self.error)
         failed = self.query.exception()
@@ -107,7 +107,7 @@ def _write(spark: SparkSession, query: DescribedQuery) -> None:
 def _writer(spark: SparkSession, query: DescribedQuery) -> DataStreamWriter:
     files = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).json(query.input)
     rows = _shaped(files, query.shape).selectExpr(*query.columns)
-    # Spark hands the name to the sink, as one more option.
+    # Spark passes the name to the sink, as one more option.
     writer = rows.writeStream.option("checkpointLocation", query.checkpoint).queryName("sparkonce")
     return _attach(query)(writer.trigger(availableNow=True), query.options)
 
@@ -140,7 +140,7 @@ def _session(settings: Mapping[str, str]) -> SparkSession:
 
 
 def main(settings: str, replies: str) -> None:
-    """Answer each line of standard input by one line."""
+    """Reply to each line of standard input with one line."""
     with os.fdopen(int(replies), "w") as out:
         driver = DriverProgram(_session(json.loads(Path(settings).read_text())))
         print(json.dumps({"ready": True}), file=out, flush=True)

@@ -1,6 +1,6 @@
-"""What becomes of tasks: a plan in a file says who fails or waits; notes in files tell who came by.
+"""Faults of tasks: a plan in a file says who fails or waits; notes in files record who passed.
 
-Tasks run in processes of Spark, on this machine: files are what all of them can reach.
+Tasks run in processes of Spark, on this machine: all of them can reach files.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ HANDFUL = 10
 
 @dataclass(frozen=True)
 class Plan:
-    """Who is hit, where, and how.
+    """The tasks to hit, the point, and the fault.
 
     Attributes:
-        point: `AFTER_WRITE`, when the sink's own Python code is through with a task's rows;
-            `AFTER_ROWS`, when the operator before the sink has sent it the last one; or `RECORDED`,
-            when a sink of the suite, on the driver, has kept an epoch that Spark has not noted yet.
+        point: `AFTER_WRITE`: the sink's own Python code has finished a task's rows.
+            `AFTER_ROWS`: the operator before the sink has sent it the task's last row.
+            `RECORDED`: a sink of the suite, on the driver, has kept an epoch that Spark has not
+            recorded yet.
         act: `PASS`; `FAIL`; or `HOLD`, until the plan is another.
         epoch: of the task.
-        attempts: how many attempts of its first partition are hit.
+        attempts: how many attempts of its first partition to hit.
     """
 
     point: str = AFTER_WRITE
@@ -47,7 +48,7 @@ class Plan:
     attempts: int = 1
 
     def hits(self, note: Note) -> bool:
-        """Whether a task is hit where it is now."""
+        """Whether the plan hits a task at this point."""
         return (self.point, self.epoch, 0) == (note.point, note.epoch, note.partition) and (
             note.attempt < self.attempts
         )
@@ -55,7 +56,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Note:
-    """A task that came by. `executor` is the process of its JVM, `digest` tells its rows."""
+    """A task that passed. `executor` is the process of its JVM, `digest` identifies its rows."""
 
     point: str
     epoch: int
@@ -76,13 +77,13 @@ class Board:
         self.home = home
 
     def announce(self, plan: Plan) -> None:
-        """Make this the plan, and forget all notes."""
+        """Make this the plan, and delete all notes."""
         for path in self.home.glob("note-*"):
             path.unlink()
         self._write("plan", asdict(plan))
 
     def release(self) -> None:
-        """Let the tasks that are held go on; notes stay."""
+        """Let held tasks continue; notes stay."""
         self._write("plan", asdict(Plan()))
 
     def plan(self) -> Plan:
@@ -91,12 +92,12 @@ class Board:
         return Plan(**json.loads(path.read_text())) if path.exists() else Plan()
 
     def notes(self, point: str, epoch: int | None = None) -> list[Note]:
-        """Who came by there."""
+        """The tasks that passed a point."""
         found = [Note(**json.loads(path.read_text())) for path in self.home.glob("note-*")]
         return [n for n in found if n.point == point and epoch in (None, n.epoch)]
 
     def reached(self, note: Note) -> None:
-        """Leave a note, and suffer what is planned.
+        """Leave a note, then act as planned.
 
         Raises:
             PlannedFailure: the plan says so.
@@ -104,7 +105,7 @@ class Board:
         plan = self.plan()  # before the note, at which a test may end the plan
         self._leave(note)
         if plan.act == FAIL and plan.hits(note):
-            # What was sent must have arrived.
+            # The rows sent so far must have arrived.
             time.sleep(LINGER)
             raise PlannedFailure(f"attempt {note.attempt} fails, {note.point}, as planned")
         if plan.act == HOLD and plan.hits(note):
@@ -124,7 +125,7 @@ class Board:
 
 
 def put(path: Path, content: object) -> None:
-    """Write a file of JSON, whole or not at all."""
+    """Write a JSON file as a whole or not at all."""
     hidden = path.with_name(f".{uuid.uuid4().hex}")
     hidden.write_text(json.dumps(content))
     hidden.rename(path)
@@ -142,18 +143,18 @@ _this_worker = {"watches": False}
 
 
 def watching() -> None:
-    """This worker's task is an operator before the sink."""
+    """Record that this worker's task is an operator before the sink."""
     _this_worker["watches"] = True
 
 
 def was_watching() -> bool:
-    """Whether this worker's task was not the sink's own code; asked once a task."""
+    """Whether this worker's task was not the sink's own code; call it once for each task."""
     watches, _this_worker["watches"] = _this_worker["watches"], False
     return watches
 
 
 def watched(side: str, pause: float, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The operator before the sink: passes rows on in handfuls; the plan hits after the last."""
+    """The operator before the sink: passes rows in small batches; the plan hits after the last."""
     from pyspark import TaskContext
 
     watching()

@@ -1,4 +1,4 @@
-"""A query over a source, on the driver: all of its rows go by the board, and are kept in files."""
+"""A query over a source, on the driver: all its rows pass the board, and files keep them."""
 
 from __future__ import annotations
 

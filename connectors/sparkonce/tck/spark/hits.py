@@ -1,4 +1,4 @@
-"""Tasks that a plan hits: how it is announced and awaited, and what they have noted."""
+"""Tasks that a plan hits: how to announce them and wait for them, and their notes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sparkonce.tck.spark.trial import ROWS, Repeated, Trial, until
 def epoch_to_hit(
     bench: Bench, trial: Trial, point: str, act: str, attempts: int = 1, rows: int = ROWS
 ) -> int:
-    """Add an epoch, and announce what happens to its first attempts; its number."""
+    """Add an epoch, and announce the fault of its first attempts; return its number."""
     trial.put(rows=rows)
     epoch = trial.next_epoch
     bench.board.announce(Plan(point, act, epoch, attempts))
@@ -19,12 +19,12 @@ def epoch_to_hit(
 
 
 def attempts_at(bench: Bench, point: str, epoch: int) -> set[int]:
-    """The numbers of the attempts at the task that is hit which came to that point."""
+    """The numbers of the attempts at the planned task that reached that point."""
     return {note.attempt for note in _of_the_hit(bench, point, epoch)}
 
 
 def executors_at(bench: Bench, point: str, epoch: int) -> set[int]:
-    """The processes in which they did."""
+    """The processes of these attempts."""
     return {note.executor for note in _of_the_hit(bench, point, epoch)}
 
 
@@ -35,7 +35,7 @@ def _of_the_hit(bench: Bench, point: str, epoch: int) -> list[Note]:
 def await_hit(
     bench: Bench, trial: Repeated, driver: RemoteDriver, point: str, epoch: int
 ) -> Note | None:
-    """The task that is held; None where no first attempt of the sink comes to that point."""
+    """The held task; None if no first attempt of the sink reaches that point."""
 
     def hit() -> list[Note]:
         return [note for note in _of_the_hit(bench, point, epoch) if note.attempt == 0]

@@ -1,4 +1,4 @@
-"""Drivers that are killed near a moment of what they run."""
+"""Drivers that a check kills near a moment of their work."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from sparkonce.tck.spark.trial import Trial, until
 
 EFFECT = "effect"
 """A moment after the tasks' own: rows have taken effect, some or all."""
-# What must be seen before a driver is killed, and the longest time from then.
+# The observation before the kill of a driver, and the longest delay after it.
 KILLS = ((AFTER_WRITE, 0.1), (AFTER_ROWS, 1.0), (EFFECT, 0.1))
 
 
 def kill_near(
     bench: Bench, trial: Trial, point: str, delay: float, sent: Callable[[], bool]
 ) -> bool:
-    """Kill a new driver so long after a moment of `KILLS`; whether it was still running.
+    """Kill a new driver a delay after a moment of `KILLS`; return whether it was still running.
 
     Args:
-        bench: makes it.
-        trial: what it runs.
+        bench: creates it.
+        trial: the trial to run.
         point: the moment.
         delay: in seconds.
-        sent: whether rows are, for a sink that runs no Python in tasks and gets to no other point.
+        sent: whether rows are sent, for a sink that runs no Python in tasks and reaches no other
+            point.
     """
     bench.board.announce(Plan())
     driver, as_it_was = bench.victim(trial.sink), trial.found()

@@ -1,4 +1,4 @@
-"""The offsets in a checkpoint, as text that anybody may write anew."""
+"""The offsets in a checkpoint, as text that a check may rewrite."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 HEAD = 2
-"""Lines before the offsets: a version, and what Spark says of the epoch."""
+"""Lines before the offsets: a version, and Spark's metadata of the epoch."""
 NONE = "-"
-"""What Spark writes for a source that has no offset yet."""
+"""Spark's entry for a source that has no offset yet."""
 PICKLE = re.compile(rb"(\xc2)?\x80[\x02-\x05].+\.", re.S)
 """From protocol 2 on; as Latin-1 in UTF-8, too."""
 
@@ -30,7 +30,7 @@ def offsets(checkpoint: Path) -> Iterator[Any]:
 
 
 def write_anew(checkpoint: Path) -> None:
-    """Write all offsets with another order of keys, and other spaces: the same JSON."""
+    """Rewrite all offsets with another order of keys, and other spaces: the same JSON."""
     for path in _logged(checkpoint):
         lines = path.read_text().splitlines()
         path.write_text("\n".join([*lines[:HEAD], *map(respelt, lines[HEAD:])]))
@@ -38,14 +38,14 @@ def write_anew(checkpoint: Path) -> None:
 
 
 def respelt(text: str) -> str:
-    """The same JSON in another spelling; what stands for no offset stays."""
+    """The same JSON in another spelling; the entry for no offset stays."""
     if text == NONE:
         return text
     return json.dumps(_reordered(json.loads(text)), separators=(" ,  ", " :  "))
 
 
 def foreign(offset: Any) -> Iterator[str]:
-    """What an offset has that another process, or machine, can't make use of."""
+    """A part of an offset that another process or machine can't use."""
     for text in _texts(offset):
         if _is_pickle(text):
             yield f"a pickle: {text[:40]}"
@@ -62,7 +62,7 @@ def _logged(checkpoint: Path) -> list[Path]:
 
 
 def _reordered(value: Any) -> Any:
-    """The same with all keys sorted, or from the last to the first where they are."""
+    """The same with all keys sorted, or reversed if they are sorted already."""
     if isinstance(value, list):
         return [_reordered(one) for one in value]
     if not isinstance(value, dict):
@@ -84,7 +84,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _is_pickle(text: str) -> bool:
-    """Whether it is one, in any of the ways in which bytes become text."""
+    """Whether a text is a pickle, in any encoding of bytes as text."""
     ways = (partial(b64decode, text, validate=True), partial(bytes.fromhex, text), text.encode)
     return any(PICKLE.fullmatch(_decoded(way)) for way in ways)
 

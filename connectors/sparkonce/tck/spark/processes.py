@@ -1,4 +1,4 @@
-"""Processes of the suite, each the leader of a session: with it ends all that it started.
+"""Processes of the suite, each the leader of a session: the end of a session ends all of it.
 
 Spark's daemons of Python workers leave their process group, but not their session.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 
 
 class Session:
-    """A process in a session of its own; it ends at last when this process does."""
+    """A process in its own session; it ends with this process at the latest."""
 
     def __init__(
         self,
@@ -50,12 +50,12 @@ class Session:
         self.process.stdin.flush()
 
     def kill_group(self) -> None:
-        """SIGKILL for the leader and its JVM, as if the driver alone died."""
+        """SIGKILL for the leader and its JVM, as if only the driver died."""
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
     def freeze(self) -> None:
-        """SIGSTOP for the whole session: a driver that hangs, and knows nothing of it."""
+        """SIGSTOP for the whole session: a driver that hangs without knowing it."""
         _signal_all(self.process.pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
@@ -85,7 +85,7 @@ def kill_session(leader: int, patience: float = 10.0) -> None:
 
 
 def _signal_all(leader: int, number: signal.Signals) -> bool:
-    """Whether there was anyone in the session to hear it."""
+    """Send a signal to a session; return whether it had any process."""
     members = list(_members(leader))
     for pid in members:
         with suppress(ProcessLookupError):
@@ -123,6 +123,6 @@ def _watch(leader: int) -> subprocess.Popen[bytes]:
 
 
 if __name__ == "__main__":
-    # The end of the input is the end of the process that started this one.
+    # The input ends when the process that started this one ends.
     sys.stdin.read()
     kill_session(int(sys.argv[1]))

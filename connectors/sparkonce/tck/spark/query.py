@@ -9,15 +9,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Shape:
-    """What is computed between the files and the sink.
+    """The computation between the files and the sink.
 
     Attributes:
         partitions: in how many tasks the rows reach the sink.
-        random: rows are spread over the tasks by what is drawn when they are computed, not by
-            their ids.
-        choose: each row's id gets ``.a`` or ``.b`` at its end, as it is drawn.
-        watched: tasks tell what passes, and are open to faults once their last row has.
-        pause: seconds between two handfuls of rows, where they are watched.
+        random: random numbers, not ids, spread the rows over the tasks.
+        choose: each row's id gets ``.a`` or ``.b`` at its end, at random.
+        watched: tasks report the rows that pass, and a plan can hit them after their last row.
+        pause: seconds between two small batches of rows, if watched.
     """
 
     partitions: int = 2
@@ -34,7 +33,7 @@ WATCHED = Shape(watched=True, pause=0.01)
 class DescribedQuery:
     """One run of a streaming query over a directory of files: one file is one epoch.
 
-    Where ``mode`` says how (``append`` or ``overwrite``), it is a batch of one file's rows instead.
+    If ``mode`` is set (``append`` or ``overwrite``), it is a batch of one file's rows instead.
     """
 
     input: str
@@ -49,11 +48,11 @@ class DescribedQuery:
 
 @dataclass(frozen=True)
 class FollowedQuery:
-    """One run of a streaming query over a source; see `StreamingSource` for what is not told here.
+    """One run of a streaming query over a source; `StreamingSource` describes the other fields.
 
     Attributes:
-        records: a directory for what it delivers.
-        ends: whether it ends with what is there when it begins (``availableNow``).
+        records: a directory for the rows that it delivers.
+        ends: whether it ends after the rows that exist at its start (``availableNow``).
     """
 
     checkpoint: str
@@ -68,11 +67,11 @@ class FollowedQuery:
 
 @dataclass(frozen=True)
 class Status:
-    """How a query is doing.
+    """The status of a query.
 
     Attributes:
-        running: whether it is.
-        error: why it failed, or nothing.
+        running: whether it runs.
+        error: the error with which it failed, or nothing.
     """
 
     running: bool
@@ -81,13 +80,13 @@ class Status:
 
 @dataclass(frozen=True)
 class Progress:
-    """What Spark says of the epochs of a query, as JSON; of the last ones, if there are many."""
+    """Spark's progress of the epochs of a query, as JSON; only the last ones, if there are many."""
 
     epochs: Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
 class Known:
-    """Whether Spark knows what it was asked for."""
+    """Whether Spark knows a setting."""
 
     known: bool

@@ -1,4 +1,4 @@
-"""What a query has delivered, epoch by epoch: files that outlive its driver."""
+"""The rows that a query delivered, epoch by epoch: files that outlive its driver."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Records:
         self.home = home
 
     def add(self, delivery: Delivery) -> None:
-        """Keep a delivery."""
+        """Store a delivery."""
         self.home.mkdir(parents=True, exist_ok=True)
         put(self.home / f"{time.time_ns():020d}.json", asdict(delivery))
 
     def deliveries(self) -> list[Delivery]:
-        """All of them, in their order."""
+        """All deliveries, in their order."""
         found = sorted(self.home.glob("[0-9]*.json"))
         return [Delivery(**json.loads(path.read_text())) for path in found]
 
@@ -41,15 +41,15 @@ class Records:
         return [one for one in self.deliveries() if one.epoch == epoch]
 
     def ids(self) -> set[str]:
-        """All rows that ever came, however often."""
+        """All delivered rows, with duplicates."""
         return {row for one in self.deliveries() for row in one.ids}
 
 
 def views(deliveries: Sequence[Delivery]) -> tuple[Counter[str], Counter[str]]:
     """How often each row takes effect in either of two sinks, both of which a source must suit.
 
-    The first keeps the first run of an epoch and skips its replays, as most that are exactly once
-    do; the second writes what a replay gives over what it had.
+    The first keeps the first run of an epoch and skips its replays, as most exactly-once sinks do;
+    the second overwrites it with the rows of the replay.
     """
     first = {one.epoch: one for one in reversed(deliveries)}
     last = {one.epoch: one for one in deliveries}

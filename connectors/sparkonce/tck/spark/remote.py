@@ -1,4 +1,4 @@
-"""A driver seen from the suite: a process that is told what to run."""
+"""The suite's end of a driver: a process that runs what the suite commands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ START, ANSWER = 300.0, 300.0
 
 
 class SparkTrouble(Exception):
-    """Spark itself, not the sink, did not do what the suite needs."""
+    """Spark itself, not the sink, failed to do what the suite needs."""
 
 
 class RemoteDriver:
@@ -40,14 +40,14 @@ class RemoteDriver:
         self._ready = False
 
     def start(self, query: DescribedQuery | FollowedQuery) -> Status:
-        """Start a query; one that still runs is stopped."""
+        """Start a query; stop one that still runs."""
         call = "follow" if isinstance(query, FollowedQuery) else "start"
         return self._ask(call, query=asdict(query))
 
     def wait(self, seconds: float = 0.0) -> Status:
-        """How the query is doing, by its end or after so long."""
+        """The status of the query, at its end or after this time."""
         deadline = time.monotonic() + seconds
-        # In small steps: a driver whose suite has gone must see the end of its input.
+        # In small steps: a driver whose suite has ended must see the end of its input.
         while True:
             left = max(0.05, min(0.5, deadline - time.monotonic()))
             status = self._ask("wait", seconds=left)
@@ -55,11 +55,11 @@ class RemoteDriver:
                 return status
 
     def stop(self) -> Status:
-        """Stop the query, whatever it is doing."""
+        """Stop the query, in any state."""
         return self._ask("stop")
 
     def epochs(self) -> Sequence[Mapping[str, Any]]:
-        """What Spark says of the last epochs of the query."""
+        """Spark's progress of the last epochs of the query."""
         told: Sequence[Mapping[str, Any]] = self._tell("progress")["epochs"]
         return told
 
@@ -68,12 +68,12 @@ class RemoteDriver:
         return bool(self._tell("knows", setting=setting)["known"])
 
     def kill(self) -> None:
-        """SIGKILL; the Python workers are left to find out."""
+        """SIGKILL; the Python workers detect it themselves."""
         self.session.kill_group()
         self.close()
 
     def close(self) -> None:
-        """End all of it."""
+        """Stop all processes."""
         self.session.close()
         self._replies.close()
 
@@ -84,7 +84,7 @@ class RemoteDriver:
         if not self._ready:
             self._answer(START)
             self._ready = True
-        with suppress(BrokenPipeError):  # then there will be no answer, which is told below
+        with suppress(BrokenPipeError):  # then no reply follows, which the code below reports
             self.session.send(json.dumps([call, arguments]))
         return self._answer(ANSWER)
 

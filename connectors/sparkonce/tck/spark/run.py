@@ -1,4 +1,4 @@
-"""Runs checks, and turns what happens into findings."""
+"""Runs checks, and turns their results into findings."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from sparkonce.tck.spark.trial import (
 
 Subject = Sink | StreamingSource
 
-# Time for the requests of tasks that Spark has given up to arrive.
+# Time for requests of tasks that Spark has abandoned to arrive.
 SETTLE = {
     "Q03": 0.5,
     "Q04": 1.0,
@@ -58,7 +58,7 @@ SETTLE = {
     "B10": 1.0,
 }
 CHOSEN = ("Q08", "B07")
-"""Rules for which a query chooses ids by chance."""
+"""Rules for which a query chooses ids at random."""
 
 
 def run_contract(
@@ -66,13 +66,13 @@ def run_contract(
     seed: int | None = None,
     tell: Callable[[Finding], object] = lambda _: None,
 ) -> list[Finding]:
-    """Check all rules of a sink of streams, of one of batches, or of a source, without pytest.
+    """Check all rules of a streaming sink, a batch sink, or a source, without pytest.
 
     Args:
-        subject: the sink; or a function that gives it a new target, and is called for each check,
-            for a target that takes the rows of one query only. Of a source, always the function.
-        seed: of the moments at which things are killed and stopped.
-        tell: is told each finding as soon as there is one.
+        subject: the sink; or a function that returns it with a new target, called for each check,
+            for a target that takes the rows of one query only. For a source, always the function.
+        seed: selects the moments of kills and stops.
+        tell: called with each finding as soon as it exists.
     """
     findings: list[Finding] = []
     with (
@@ -89,7 +89,7 @@ def run_contract(
 
 
 def numbers(subject: Subject) -> Sequence[str]:
-    """The rules of a subject of its kind, in an order that starts few Sparks."""
+    """The rules for this kind of subject, in an order that starts few drivers."""
     if isinstance(subject, StreamingSource):
         return [*SOURCE_CHECKS]
     return [*BATCH_CHECKS, *IN_FOREACH_BATCH] if isinstance(subject, BatchSink) else [*CHECKS]
@@ -116,7 +116,7 @@ def _checked(bench: Bench, rule: Rule, subject: Subject) -> Finding:
 def _check(
     subject: Subject, number: str, home: Path, tag: str
 ) -> tuple[Trial | SourceTrial, Callable[[Bench], str]]:
-    """What is tried, and the check of it."""
+    """The trial, and its check."""
     if isinstance(subject, StreamingSource):
         source = SourceTrial(subject, home, tag)
         return source, lambda bench: SOURCE_CHECKS[number](bench, source)

@@ -1,11 +1,11 @@
-"""What every Spark is told that lives for a check only: all of it on 127.0.0.1, and soon gone."""
+"""Settings for each short-lived Spark: all of it on 127.0.0.1."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Most of a check is Spark's start, for which Java's second compiler does more harm than good."""
+"""Most of a check is Spark's start, which Java's second compiler slows down."""
 LOCAL = {"spark.master": "local[2,4]"}
 SPECULATIVE = {
     "spark.cores.max": "2",
@@ -14,18 +14,18 @@ SPECULATIVE = {
     "spark.speculation.interval": "100ms",
     "spark.speculation.multiplier": "1.1",
     "spark.speculation.quantile": "0.5",
-    # Long enough for an executor to be killed before a twin of its task is started.
+    # Long enough for the kill of an executor before Spark starts a twin of its task.
     "spark.speculation.minTaskRuntime": "4s",
 }
 
 
 def java(scratch: Path) -> str:
-    """Options of a JVM whose temporary files lie in that folder."""
+    """Options of a JVM that keeps its temporary files in that folder."""
     return f'{SHORT_LIVED} "-Djava.io.tmpdir={scratch}"'
 
 
 def environment(scratch: Path) -> dict[str, str]:
-    """Variables of all processes; what is killed can't tidy up, so they write into that folder."""
+    """Variables of all processes; killed ones can't clean up, so they write into that folder."""
     return {
         "SPARK_DAEMON_JAVA_OPTS": java(scratch),
         "SPARK_DAEMON_MEMORY": "256m",

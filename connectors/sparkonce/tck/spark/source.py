@@ -1,4 +1,4 @@
-"""What a third party says of its source of streams."""
+"""A third party's description of its streaming source."""
 
 from __future__ import annotations
 
@@ -8,37 +8,38 @@ from dataclasses import dataclass
 from sparkonce.tck.spark.described import Described
 
 NEEDED = {"F04": "latest", "F05": "limit", "F07": "lose", "F13": "fall_back", "F14": "fewer"}
-"""What a subject must give for a rule to be checked."""
+"""The attributes that a subject must set for the check of a rule."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StreamingSource(Described):
-    """A source to be checked, as ``readStream`` has it: how rows get into its store, and are named.
+    """A source to check, for ``readStream``: how to write to its store, and its properties.
 
-    The store must be new for each check, and empty. Functions are called in the process of the
-    suite, one at a time, and not always by the same thread. The function ``attach`` takes the
-    SparkSession and the options, and returns the rows.
+    The store must be new for each check, and empty. The suite calls functions in its own process,
+    one at a time, and from several threads. The function ``attach`` takes the SparkSession and the
+    options, and returns the rows.
 
     Attributes:
-        append: writes a row for each id, by a plain client; they can be read when it returns.
-        options: with these, a query begins with all that is there.
-        column: the SQL expression that gives the id of a row.
-        schema: for sources that must be told it.
-        latest: more options, for a query that begins with what comes next.
-        limit: the option that says how much an epoch has at most.
+        append: writes a row for each id, with a plain client; they are readable when it returns.
+        options: with these, a query begins with all existing rows.
+        column: the SQL expression that returns the id of a row.
+        schema: for sources that need one.
+        latest: more options, for a query that begins with the next row.
+        limit: the option that limits the size of an epoch.
         limits: see `Described`.
         limits_appends: whether the limit counts calls of ``append``, as of files, and not rows.
-        at_most: how many of those an epoch may have for a limit, where that is more.
-        ordered: whether rows come in the order in which they were appended, by epochs.
-        newest: whether a row that is changed moves to a later epoch, and so is missing where an
-            earlier one is replayed.
-        change: writes these rows again, which are there.
-        lose: lets these rows vanish, all of them older than the others that were not read.
-        tolerant: more options, with which a loss is only warned of.
-        fall_back: takes these rows away, the newest of all, as a failover does to a replica that
-            had not got them; rows that are appended later are others, and newer.
-        fewer: more options, with which some of the rows are left out that ``append`` writes.
-        jvm: whether it is no Python, so that each release of Spark has set it limits.
+        at_most: the maximum size of an epoch for a limit, if it exceeds the limit.
+        ordered: whether epochs deliver rows in the order of their appends.
+        newest: whether a changed row moves to a later epoch, and so is missing in the replay of an
+            earlier one.
+        change: writes these existing rows again.
+        lose: removes these rows, all of them older than the other unread rows.
+        tolerant: more options, with which a loss only causes a warning.
+        fall_back: removes these rows, the newest of all, like a failover to a replica that lacked
+            them; rows appended later are other, newer ones.
+        fewer: more options, with which the query leaves out some of the rows that ``append``
+            writes.
+        jvm: whether the source is written for the JVM; each release of Spark limits those.
     """
 
     append: Callable[[Sequence[str]], object]
@@ -58,8 +59,8 @@ class StreamingSource(Described):
     jvm: bool = False
 
     def left_out(self, number: str) -> str:
-        """Why a rule is not checked: the subject says so, or gives nothing to check it by."""
+        """The reason why a rule is not checked: a limit of the subject, or a missing attribute."""
         needed = NEEDED.get(number)
         if needed and not getattr(self, needed):
-            return self.limits.get(number, f"the subject gives no `{needed}`")
+            return self.limits.get(number, f"the subject has no `{needed}`")
         return super().left_out(number)

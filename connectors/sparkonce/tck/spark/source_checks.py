@@ -1,4 +1,4 @@
-"""The checks of rules F01 to F14: what a source gives, in what epochs, and again."""
+"""The checks of rules F01 to F14: the rows and epochs of a source, and their replays."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def plain(bench: Bench, trial: SourceTrial) -> str:
     trial.stop(driver)
     trial.run(driver)
     if not came and trial.records.ids() >= {*trial.sent}:
-        raise WrongDoing("rows came when the query was started again, and not while it ran")
+        raise WrongDoing("rows arrived after a restart of the query, and not while it ran")
     return f"{trial.noted('commits')} epochs"
 
 
 def replay(bench: Bench, trial: SourceTrial) -> str:
-    """F02: each epoch again, while there is more to come, or rows have changed; the last alone."""
+    """F02: each epoch again, before later epochs, or after changes of rows; the last alone."""
     driver, rows = bench.local(trial.source), trial.append()
     trial.run(driver)
     for epoch in range(3):
@@ -46,12 +46,12 @@ def replay(bench: Bench, trial: SourceTrial) -> str:
         trial.replay(driver, epoch)
         if len(trial.records.of(epoch)) < 2:
             raise NotReached(f"Spark did not ask for the rows of epoch {epoch} again")
-    changed = "" if trial.source.change else "; no row was changed: the subject gives no `change`"
+    changed = "" if trial.source.change else "; no row was changed: the subject has no `change`"
     return f"3 epochs replayed{changed}"
 
 
 def down(bench: Bench, trial: SourceTrial) -> str:
-    """F03: rows that come while nobody reads."""
+    """F03: rows that arrive while no query reads."""
     driver = bench.local(trial.source)
     for _ in range(2):
         trial.append()
@@ -64,7 +64,7 @@ def down(bench: Bench, trial: SourceTrial) -> str:
 
 
 def limited(bench: Bench, trial: SourceTrial) -> str:
-    """F05: many small appends, and a large one where the limit counts rows."""
+    """F05: many small appends, and a large one if the limit counts rows."""
     source, most = trial.source, trial.source.at_most(FEW)
     _require_limits(source)
     trial.options[source.limit] = str(FEW)
@@ -78,11 +78,11 @@ def limited(bench: Bench, trial: SourceTrial) -> str:
     trial.stop(driver)
     sizes = [len(one.ids) for one in trial.records.deliveries()]
     if max(sizes, default=0) > most:
-        raise WrongDoing(f"an epoch had {max(sizes)} rows, and {most} are its most")
+        raise WrongDoing(f"an epoch had {max(sizes)} rows, and its maximum is {most}")
     if source.ordered:
         _require_order(trial)
     trial.run(driver)
-    return f"{len(sizes)} epochs of at most {max(sizes, default=0)} rows, where {FEW} are the limit"
+    return f"{len(sizes)} epochs of at most {max(sizes, default=0)} rows, with a limit of {FEW}"
 
 
 def _limits_given(source: StreamingSource) -> bool:
@@ -100,12 +100,12 @@ def _require_order(trial: SourceTrial) -> None:
     for one in trial.records.deliveries():
         found = [numbers[row] for row in one.ids if row in numbers]
         if min(found, default=before) < before:
-            raise WrongDoing(f"epoch {one.epoch} has rows that are older than those before it")
+            raise WrongDoing(f"epoch {one.epoch} has rows that are older than earlier ones")
         before = max(found, default=before)
 
 
 def available_now(bench: Bench, trial: SourceTrial) -> str:
-    """F06: a query that is to end, while somebody appends row after row."""
+    """F06: a query with availableNow, while others append row after row."""
     driver, source = bench.local(trial.source), trial.source
     if source.limit and _limits_given(source):
         trial.options[source.limit] = str(FEW)
@@ -118,23 +118,23 @@ def available_now(bench: Bench, trial: SourceTrial) -> str:
     if status.running:
         raise WrongDoing(f"it had not ended after {AT_LAST:.0f} s, while rows were appended")
     if missing := {*there} - trial.records.ids():
-        raise WrongDoing(f"it ended without {len(missing)} rows that were there when it began")
+        raise WrongDoing(f"it ended without {len(missing)} rows that existed at its start")
     trial.options = dict(source.options)
     trial.run(driver)
     return f"it ended while {len(meanwhile)} rows were appended"
 
 
 def losing(bench: Bench, trial: SourceTrial) -> str:
-    """F07: rows vanish before they are read, and before they are read again."""
+    """F07: rows vanish before a query reads them, and before a replay reads them again."""
     driver, source = bench.local(trial.source), trial.source
     trial.append()
     trial.run(driver)
     gone = trial.append()[:LOST]
     trial.lose(gone)
     trial.sent = [row for row in trial.sent if row not in gone]
-    told = _refused(trial, driver, "rows vanished before they were read")
+    told = _refused(trial, driver, "rows vanished before the query read them")
     if source.tolerant is None:
-        return f"{told}; whether it can go on was not tried: the subject gives no `tolerant`"
+        return f"{told}; the check did not try to tolerate the loss: the subject has no `tolerant`"
     trial.options |= source.tolerant
     trial.append()
     trial.run(driver)
@@ -147,12 +147,12 @@ def _lost_again(trial: SourceTrial, driver: RemoteDriver) -> str:
     trial.run(driver)
     trial.uncommit(trial.noted("commits") - 1)
     trial.lose(rows[:LOST])
-    _refused(trial, driver, "rows vanished before they were read again")
-    return "it went on where that was tolerated, and failed again in a replay"
+    _refused(trial, driver, "rows vanished before a replay read them")
+    return "with the loss tolerated it continued, and then failed in a replay"
 
 
 def _refused(trial: SourceTrial, driver: RemoteDriver, what: str) -> str:
-    """What the query says when it fails.
+    """The error of a query that must fail.
 
     Raises:
         WrongDoing: it does not.
@@ -174,7 +174,7 @@ def respelt_offsets(bench: Bench, trial: SourceTrial) -> str:
     write_anew(trial.checkpoint)
     trial.append()
     trial.replay(driver, trial.noted("commits") - 1)
-    return "the offsets of all epochs were spelt anew, and the last one replayed"
+    return "the check rewrote the offsets of all epochs, and replayed the last one"
 
 
 def _require_plain_json(trial: SourceTrial) -> None:
@@ -187,12 +187,12 @@ def _require_plain_json(trial: SourceTrial) -> None:
 
 
 def idle(bench: Bench, trial: SourceTrial) -> str:
-    """F09: a query that has read all there is, and the same query after a restart."""
+    """F09: a query that has read everything available, and the same query after a restart."""
     driver = bench.local(trial.source)
     trial.append()
     driver.start(trial.endless())
     if not trial.await_rows(driver):
-        raise QueryFailed("its rows did not come")
+        raise QueryFailed("its rows did not arrive")
     _require_rest(trial, 0)
     trial.stop(driver)
     driver.start(trial.endless())
@@ -209,7 +209,7 @@ def _require_rest(trial: SourceTrial, most: int) -> None:
 
 
 def progress(bench: Bench, trial: SourceTrial) -> str:
-    """F12: what Spark is told, after each of two epochs."""
+    """F12: the progress, after each of two epochs."""
     _require_limits(trial.source)
     driver, ends = bench.local(trial.source), list[object]()
     for _ in range(2):
@@ -217,7 +217,7 @@ def progress(bench: Bench, trial: SourceTrial) -> str:
         trial.run(driver)
         ends.append(_latest(driver.epochs()))
     if ends[0] == ends[1]:
-        raise WrongDoing(f"latestOffset did not move when rows came: {ends[0]}")
+        raise WrongDoing(f"latestOffset did not move with new rows: {ends[0]}")
     return "latestOffset moves with the rows"
 
 
@@ -231,7 +231,7 @@ def _latest(epochs: Sequence[Mapping[str, Any]]) -> object:
 
 
 def fallen_back(bench: Bench, trial: SourceTrial) -> str:
-    """F13: the newest rows that were read are gone, and others come."""
+    """F13: the newest rows that a query read are lost, and others follow."""
     driver, source = bench.local(trial.source), trial.source
     trial.append()
     trial.run(driver)
@@ -250,32 +250,30 @@ def fallen_back(bench: Bench, trial: SourceTrial) -> str:
 
 
 def _gone_on(trial: SourceTrial, driver: RemoteDriver) -> str:
-    """What the query did; it has all rows then, but where it fails and a loss is not tolerated."""
+    """A report of the query, which must have all rows unless it fails and tolerates no loss."""
     driver.start(trial.query())
     status = driver.wait(AT_LAST)
     if not status.error:
         trial.ended(status)
-        return "it went on"
+        return "it continued"
     if trial.source.tolerant is None:
-        raise NotGiven(
-            f"it failed, and the subject gives no `tolerant`: {cause(status.error)[:150]}"
-        )
+        raise NotGiven(f"it failed, and the subject has no `tolerant`: {cause(status.error)[:150]}")
     trial.options |= trial.source.tolerant
     trial.run(driver)
-    return f"it went on where that was tolerated, and failed before: {cause(status.error)[:150]}"
+    return f"with the loss tolerated it continued; before, it failed: {cause(status.error)[:150]}"
 
 
 def left_out(bench: Bench, trial: SourceTrial) -> str:
-    """F14: some rows are left out for one run, and for two."""
+    """F14: a query leaves some rows out for one run, and for two."""
     source = trial.source
     if not _limits_given(source):
-        raise NotGiven("this Spark does not tell a source in Python where a query is")
+        raise NotGiven("this Spark does not pass a Python source the position of the query")
     driver, fewer = bench.local(source), {**source.options, **(source.fewer or {})}
     for is_whole in (True, False, True, False, False, True):
         trial.append()
         trial.options = dict(source.options) if is_whole else fewer
         trial.run(driver)
-    return "some rows were left out for 3 of 6 runs"
+    return "a query left some rows out for 3 of 6 runs"
 
 
 SOURCE_CHECKS: dict[str, SourceCheck] = {
@@ -294,4 +292,4 @@ SOURCE_CHECKS: dict[str, SourceCheck] = {
     "F14": left_out,
     "F10": hit_in_mid_epoch,
 }
-"""In an order that starts few Sparks."""
+"""In an order that starts few drivers."""

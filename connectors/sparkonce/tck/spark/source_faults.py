@@ -1,4 +1,4 @@
-"""The checks of sources in which a query is hit while an epoch is under way."""
+"""The checks of sources with a fault in the middle of an epoch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TRIES, MANY = 20, 300
 
 
 def begun_at_the_end(bench: Bench, trial: SourceTrial) -> str:
-    """F04: the first epoch fails when its rows are read, and is replayed once there are more."""
+    """F04: the first epoch fails after its rows are read; its replay runs with more rows."""
     trial.options |= trial.source.latest or {}
     trial.source.append(trial.new(20))
     driver = bench.local(trial.source)
@@ -25,11 +25,11 @@ def begun_at_the_end(bench: Bench, trial: SourceTrial) -> str:
         trial.run(driver)
     if len(trial.records.of(0)) < 2:
         raise NotReached("the first epoch was not read again")
-    return "the first epoch failed, and was replayed once there was more"
+    return "the first epoch failed, and was replayed after more appends"
 
 
 def _fail_first_epoch(bench: Bench, trial: SourceTrial, driver: RemoteDriver) -> bool:
-    """Let a new query fail while rows come; whether its first epoch had any."""
+    """Make a new query fail while rows arrive; return whether its first epoch had any."""
     trial.begin_anew()
     bench.board.announce(Plan(RECORDED, FAIL, 0))
     with trial.trickle() as rows:
@@ -37,32 +37,32 @@ def _fail_first_epoch(bench: Bench, trial: SourceTrial, driver: RemoteDriver) ->
         error = driver.wait(SOON).error
     first = trial.records.of(0)
     if not first:
-        raise QueryFailed(error or "it had no first epoch, though rows came")
-    # A row behind the one that came was appended later than where the query began.
+        raise QueryFailed(error or "it had no first epoch, though rows arrived")
+    # A row behind the one that arrived was appended after the start of the query.
     numbers = [rows.index(row) for row in first[0].ids if row in rows]
     trial.sent = rows[min(numbers, default=len(rows)) :]
     return bool(numbers)
 
 
 def hit_in_mid_epoch(bench: Bench, trial: SourceTrial) -> str:
-    """F10: a task fails; then a driver is killed before Spark notes the epoch it has kept."""
+    """F10: a task fails; then a driver dies after it kept an epoch and before Spark's record."""
     driver = bench.local(trial.source)
     bench.board.announce(Plan(AFTER_ROWS, FAIL, trial.next_epoch))
     trial.append(MANY)
     trial.run(driver)
     if len(attempts_at(bench, AFTER_ROWS, 0)) < 2:
-        raise NotReached("no task failed when it had read its rows")
+        raise NotReached("no task failed after it had read its rows")
     epoch = _kill(bench, trial, driver)
     trial.append()
     bench.board.release()
     trial.run(bench.local(trial.source))
     if len(trial.records.of(epoch)) < 2:
-        raise NotReached("the epoch of the driver that was killed was not read again")
-    return "a task failed and ran again, and a driver was killed between rows and Spark's note"
+        raise NotReached("the epoch of the killed driver was not read again")
+    return "a task failed and ran again, and a driver was killed between rows and Spark's record"
 
 
 def _kill(bench: Bench, trial: SourceTrial, driver: RemoteDriver) -> int:
-    """Kill the driver when it has kept the rows of an epoch; its number."""
+    """Kill the driver when it has kept the rows of an epoch; return the epoch's number."""
     epoch = trial.next_epoch
     bench.board.announce(Plan(RECORDED, HOLD, epoch))
     trial.append(MANY)
@@ -88,4 +88,4 @@ def stopped(bench: Bench, trial: SourceTrial) -> str:
     trial.await_rows(driver)
     trial.stop(driver)
     trial.run(driver)
-    return "stopped while a task ran, and while there was nothing to do"
+    return "stopped while a task ran, and while the query was idle"

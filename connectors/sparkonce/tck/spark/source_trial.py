@@ -1,4 +1,4 @@
-"""One check of a source under way: what was appended, the query, and what it has delivered."""
+"""One running check of a source: the appended rows, the query, and its deliveries."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from sparkonce.tck.spark.trial import QueryFailed, Repeated, WrongDoing
 
 SOME = 40
 SOON, QUIET = 20.0, 5.0
-"""Seconds within which a query does what it can do at once: one that starts, one that runs."""
+"""Seconds within which a query must act: one that starts, and one that runs."""
 AT_LAST = 90.0
-"""Seconds after which a query that is to end never will, however busy the machine is."""
+"""Seconds after which a query that should end never will, on any busy machine."""
 
 
 class SourceTrial(Repeated):
@@ -36,7 +36,7 @@ class SourceTrial(Repeated):
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        """The next run is that of a new query."""
+        """Let the next run be that of a new query."""
         self._begun += 1
         home = self.home / str(self._begun)
         self.records = Records(home / "records")
@@ -45,25 +45,25 @@ class SourceTrial(Repeated):
     # -- the store
 
     def append(self, rows: int = SOME) -> list[str]:
-        """Append so many new rows, each of which must come once."""
+        """Append this number of new rows, each of which the query must deliver once."""
         ids = self.new(rows)
         self.sent += ids
         self.source.append(ids)
         return ids
 
     def change(self, ids: Sequence[str]) -> None:
-        """Write rows again, if the subject can; each comes once more."""
+        """Write rows again, if the subject can; the query must deliver each once more."""
         if self.source.change is not None:
             self._changed.update(ids)
             self.source.change(ids)
 
     def lose(self, ids: Sequence[str]) -> None:
-        """Let rows vanish."""
+        """Make rows vanish."""
         assert self.source.lose is not None  # noqa: S101
         self.source.lose(ids)
 
     def fall_back(self, ids: Sequence[str]) -> None:
-        """Let the newest rows vanish."""
+        """Make the newest rows vanish."""
         assert self.source.fall_back is not None  # noqa: S101
         self.source.fall_back(ids)
 
@@ -74,7 +74,7 @@ class SourceTrial(Repeated):
 
     @contextmanager
     def trickle(self, pause: float = 0.0) -> Iterator[list[str]]:
-        """Append row after row, until it is left; the ids of those that are in the store."""
+        """Append row after row in this block; yields the ids of the stored rows."""
         done, ended = list[str](), Event()
 
         def append() -> None:
@@ -94,11 +94,11 @@ class SourceTrial(Repeated):
     # -- the query
 
     def query(self, shape: Shape | None = None) -> FollowedQuery:  # noqa: ARG002 (of sinks alone)
-        """The query that ends with what is there when it begins."""
+        """The query that ends after the rows that exist at its start."""
         return self._query(ends=True)
 
     def endless(self) -> FollowedQuery:
-        """The query that goes on until it is stopped."""
+        """The query that runs until it is stopped."""
         return self._query(ends=False)
 
     def _query(self, *, ends: bool) -> FollowedQuery:
@@ -122,7 +122,7 @@ class SourceTrial(Repeated):
             super().run(driver, shape)
 
     def await_rows(self, driver: RemoteDriver) -> bool:
-        """Wait for all rows; False if they have not come, and no epoch is under way any more.
+        """Wait for all rows; False if some are missing and no epoch is running.
 
         Raises:
             QueryFailed: the query ended instead.
@@ -142,7 +142,7 @@ class SourceTrial(Repeated):
         """Stop the query.
 
         Raises:
-            WrongDoing: that takes long.
+            WrongDoing: that takes too long.
             QueryFailed: it had failed.
         """
         began = time.monotonic()
@@ -151,7 +151,7 @@ class SourceTrial(Repeated):
             raise WrongDoing(f"it took {took:.0f} s to stop the query")
 
     def found(self) -> Counter[str]:
-        """How often each row took effect, but for its changes; the worse of two sinks."""
+        """How often each row took effect, without its changes; the worse of two sinks."""
         both = views(self.records.deliveries())
         rows = both[0] | both[1]
         return Counter(
@@ -162,7 +162,7 @@ class SourceTrial(Repeated):
         )
 
     def _but_for_changes(self, row: str, view: Counter[str]) -> int:
-        """Where only the newest change of a row is kept, it is a matter of moments who comes."""
+        """Count a changed row once if the store keeps only its newest change."""
         times, changes = view[row], self._changed[row]
         return max(min(times, 1), times - changes) if self.source.newest else times - changes
 

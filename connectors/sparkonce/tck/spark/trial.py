@@ -1,4 +1,4 @@
-"""One check under way: its files, its checkpoint, the rows it has sent, and the target."""
+"""One running check: its files, its checkpoint, the rows it has sent, and the target."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class QueryFailed(Exception):
 
 
 class NotReached(Exception):
-    """The fault did not come about: this check says nothing of the sink."""
+    """The fault did not occur: this check proves nothing about the sink."""
 
 
 class NotGiven(Exception):
@@ -32,30 +32,30 @@ class NotGiven(Exception):
 
 
 class ReadFailed(Exception):
-    """The sink's author could not read the target: nobody knows what took effect."""
+    """The target could not be read: nobody knows what took effect."""
 
 
 class WrongDoing(Exception):
-    """What is checked did something that its rule forbids, whatever became of the rows."""
+    """The subject did something that its rule forbids, whatever rows took effect."""
 
 
 class Repeated(ABC):
-    """A query that is run again and again over its checkpoint."""
+    """A query that runs again and again over its checkpoint."""
 
     def __init__(self, checkpoint: Path) -> None:
         self.checkpoint = checkpoint
 
     @abstractmethod
     def query(self, shape: Shape | None = None) -> DescribedQuery | FollowedQuery:
-        """What is run, until its input is used up."""
+        """The query, which ends with its input."""
 
     def run(self, driver: RemoteDriver, shape: Shape | None = None) -> None:
-        """Run until the input is used up."""
+        """Run until the input ends."""
         driver.start(self.query(shape))
         self.finish(driver)
 
     def finish(self, driver: RemoteDriver) -> None:
-        """Wait until the input is used up.
+        """Wait until the input ends.
 
         Raises:
             QueryFailed: the query ended before.
@@ -63,7 +63,7 @@ class Repeated(ABC):
         self.ended(driver.wait(PATIENCE))
 
     def ended(self, status: Status) -> Status:
-        """A status that is that of a query which came to its end.
+        """The status, if it is that of a query which ended without an error.
 
         Raises:
             QueryFailed: it is not.
@@ -78,11 +78,11 @@ class Repeated(ABC):
 
     @property
     def next_epoch(self) -> int:
-        """The number of the epoch whose rows were put last, if those before are done."""
+        """The number of the epoch with the last added rows, if earlier epochs are done."""
         return self.noted("commits")
 
     def uncommit(self, epoch: int) -> None:
-        """Make Spark replay an epoch, as after a crash before it noted the commit."""
+        """Make Spark replay an epoch, as after a crash before it recorded the commit."""
         (self.checkpoint / "commits" / str(epoch)).unlink()
         (self.checkpoint / "commits" / f".{epoch}.crc").unlink(missing_ok=True)
 
@@ -98,12 +98,12 @@ class Repeated(ABC):
             raise NotReached(f"Spark did not replay epoch {epoch}")
 
     def noted(self, log: str) -> int:
-        """How many epochs are in a log of the checkpoint: ``offsets`` or ``commits``."""
+        """The number of epochs in a log of the checkpoint: ``offsets`` or ``commits``."""
         return len(list((self.checkpoint / log).glob("[0-9]*")))
 
     @property
     def in_mid_epoch(self) -> bool:
-        """Whether an epoch has begun, and Spark has not noted its end."""
+        """Whether an epoch has begun, and Spark has not recorded its end."""
         return self.noted("offsets") > self.noted("commits")
 
 
@@ -119,7 +119,7 @@ class Trial(Repeated):
         self._before = self._read()
 
     def put(self, files: int = 1, rows: int = ROWS) -> None:
-        """Add input files, so epochs, of so many new rows."""
+        """Add input files, and so epochs, each with this number of new rows."""
         for _ in range(files):
             ids = [f"{self.tag}-{self.files}-{n}" for n in range(rows)]
             self.sent += ids
@@ -134,7 +134,7 @@ class Trial(Repeated):
         self.files += 1
 
     def query(self, shape: Shape | None = None) -> DescribedQuery:
-        """The query that carries the rows to the sink."""
+        """The query that writes the rows to the sink."""
         sink = self.sink
         return DescribedQuery(
             input=str(self.input),
@@ -149,7 +149,7 @@ class Trial(Repeated):
     # -- the target
 
     def found(self) -> Counter[str]:
-        """How often each id took effect since the trial began; less than 0 where it is gone.
+        """How often each id took effect since the trial began; negative for vanished rows.
 
         Raises:
             ReadFailed: the target can't be read.
@@ -166,7 +166,7 @@ class Trial(Repeated):
 
 
 class BatchTrial(Trial):
-    """A job that writes the rows of the file that was put last, each time it is run."""
+    """A job that writes the rows of the last added file, each time it runs."""
 
     sink: BatchSink
 
@@ -180,7 +180,7 @@ class BatchTrial(Trial):
         return -1
 
     def query(self, shape: Shape | None = None) -> DescribedQuery:
-        """The job; its name is the same until more rows are put."""
+        """The job; its name stays the same until the check adds rows."""
         sink, filled = self.sink, {"job": self.tag, "version": self.files}
         options = (sink.overwriting if self.mode == "overwrite" else None) or sink.options
         named = {name: value.format(**filled) for name, value in sink.named.items()}
@@ -189,21 +189,21 @@ class BatchTrial(Trial):
         return replace(query, input=str(last), mode=self.mode, options={**options, **named})
 
     def forget(self) -> None:
-        """Let what is in the target be replaced: what is put from now on is all that may be."""
+        """Expect a replaced target: only rows added from now on may remain."""
         self.sent, self._before = [], Counter()
 
     def take_back(self, rows: int) -> None:
-        """The rows that were put last were not to take effect."""
+        """Expect no effect of the last added rows."""
         del self.sent[-rows:]
 
 
 def until(
     reached: Callable[[], bool], what: str, driver: RemoteDriver, patience: float = 180.0
 ) -> None:
-    """Wait for something that the query will do.
+    """Wait for an event of the query.
 
     Raises:
-        NotReached: it does not come to that.
+        NotReached: it does not occur.
     """
     deadline = time.monotonic() + patience
     while not reached():

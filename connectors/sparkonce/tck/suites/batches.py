@@ -39,7 +39,7 @@ def batches(new_subject: NewSubject, follows: Follows) -> Query:
 
 
 def failing(new_subject: NewSubject, follows: Follows, run_id: str) -> Iterator[tuple[str, Query]]:
-    """Writers of one batch with a fault at one of its calls; each with a description of the fault."""
+    """Writers of one batch with a fault at one of its calls; each with a text that names it."""
     world = batches(new_subject, follows)
     store = world.faulty()
     writes(Run(world, run_id))

@@ -40,7 +40,7 @@ class CleaningRules(Contract):
     """Checks of the steps that discard staged chunks."""
 
     def test_s16_doom_drops_only_with_its_record(self, new_subject: NewSubject) -> None:
-        """With another record in the store, or repeated after others, it neither writes nor discards."""
+        """With another record in the store, or repeated after others, it changes nothing."""
         world = new_subject()
         run, other = Query(world, id="mine").start(), Query(world, id="other").start()
         gone, kept = run.task(0), run.task(0)
@@ -70,7 +70,7 @@ class CleaningRules(Contract):
         require(still.attempt == twin.task.attempt, f"of another sink, {still} is left")
 
     def test_s17_an_empty_record_takes_one_away(self, new_subject: NewSubject) -> None:
-        """It removes the record that it replaces; repeated or late, nothing. A new one may follow."""
+        """It removes the record that it replaces; repeated or late, nothing. A new one may come."""
         world = new_subject()
         store, query = world.store, Query(world)
         name, first, fresh = query.name, write("first"), write("fresh")

@@ -1,4 +1,4 @@
-"""Rule C23: records of a store that something else wrote, or damaged."""
+"""Rule C23: records of a store that another program wrote or damaged."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ BODIES = ("", "{", "[]", '{"format":1}', '{"format":1,"decision":{"manifest":7}}
 
 
 class DamagedRules(Contract):
-    """Checks of a sink whose record can't be read, beside one whose record can."""
+    """Checks of a sink with an unreadable record, beside one with a readable record."""
 
     def test_c23_a_ledger_that_cant_be_read_stops_its_own_sink(
         self, new_subject: NewSubject
     ) -> None:
-        """Nothing is written over it until an operator says so."""
+        """Nothing overwrites it until an operator says so."""
         for body in BODIES:
             with after(f"the body of a ledger became {body!r}"):
                 world = new_subject()
@@ -35,11 +35,11 @@ class DamagedRules(Contract):
                 require_rows(world, {"h/0#0", "w/0#0", "w/1#0"})
 
     def _require_operable(self, world: Subject, hurt: Query, well: Query) -> None:
-        """Status, recover and gc go on with other sinks; forget gives the damaged one up."""
+        """Status, recover and gc continue with other sinks; forget gives the damaged one up."""
         admin = Admin(world.store)
         found = {sink.name: sink for sink in admin.sinks()}
         told = [sink.name for sink in found.values() if sink.damage is not None]
-        require(told == [hurt.name], f"sinks that are told as damaged: {told}")
+        require(told == [hurt.name], f"sinks reported as damaged: {told}")
         require(hurt.name in found[hurt.name].state, f"{found[hurt.name].state} names no record")
         for sink in found.values():
             require(not admin.gc(sink, 0.0), f"gc dropped attempts of {sink.name}")
@@ -52,7 +52,7 @@ class DamagedRules(Contract):
         require(left == {well.name}, f"sinks after forget: {left}")
 
     def test_c23_a_claim_that_cant_be_read_is_named(self, new_subject: NewSubject) -> None:
-        """A query that begins at its path stops; one that goes on there needs no claim."""
+        """A new query at its path stops; one that continues there needs no claim."""
         world = new_subject()
         query, _ = _two(world)
         path = claim_name(query.target, query.checkpoint or "")

@@ -35,10 +35,10 @@ from sparkonce.tck.suites.suite import Contract
 
 
 def successor_goes_on(duel: Duel) -> None:
-    """A further driver commits what is left, and one epoch more.
+    """Another driver commits what is left, and one more epoch.
 
     Raises:
-        AssertionError: something was lost or doubled.
+        AssertionError: rows were lost or duplicated.
     """
     spark = SimulatedSpark(Query(duel.world), duel.sparks[0].checkpoint)
     spark.run_to(spark.checkpoint.committed + 2)
@@ -64,7 +64,7 @@ def commits_and_aborts(duel: Duel, spark: SimulatedSpark, planned: Planned) -> l
 
 
 def begun_to_abort(run: Run, receipts: Sequence[Receipt]) -> Callable[[], None]:
-    """Doom what was staged, as in a store that has no step for both; gives the drop to come."""
+    """Doom attempts as a store without a combined step does; return the discard that follows."""
     query, registers = run.query, run.committer().registers
     attempts = {one.task.attempt: one.task.query_id for one in receipts}
     absent = Ledger.unwritten(query.name, query.id, query.target)
@@ -73,7 +73,7 @@ def begun_to_abort(run: Run, receipts: Sequence[Receipt]) -> Callable[[], None]:
 
 
 def before_rows(query: Query, step: Callable[[], None]) -> None:
-    """Do this in the next commit of a query, between its decision and its rows where it can be."""
+    """Run this in the next commit of a query: between its decision and its rows, if possible."""
     name = "publish" if "apply" in query.world.limits else "apply"
     query.faulty().before(name, step)
 
@@ -82,7 +82,7 @@ class DriverRules(Contract):
     """Checks that try every order in which one driver interrupts another."""
 
     def test_c04_two_drivers_of_one_checkpoint(self, new_subject: NewSubject) -> None:
-        """Both have staged the same epoch, the first or a later one; each commits its own."""
+        """Both have staged the same epoch, the first or a later one; each commits its own rows."""
         for before in (0, 1):
 
             def prepare(epoch: int = before) -> Duel:
@@ -108,7 +108,7 @@ class DriverRules(Contract):
         every_order(prepare, successor_goes_on, alike=True, step=max(4, new_subject().step))
 
     def test_c04_two_drivers_with_other_sink_ids(self, new_subject: NewSubject) -> None:
-        """One checkpoint, whose option sinkId differs."""
+        """The two drivers share one checkpoint; their option sinkId differs."""
 
         def prepare() -> Duel:
             duel, checkpoint = Duel(new_subject()), Checkpoint()
@@ -120,26 +120,26 @@ class DriverRules(Contract):
             for spark in duel.sparks * 2:
                 spark.run_until_failure(1)
                 require_exactly_once(spark)
-            require(duel.sparks[0].checkpoint.committed == 1, "neither goes on")
+            require(duel.sparks[0].checkpoint.committed == 1, "neither continues")
             unrefused = {spark.query.name for spark in duel.sparks if not spark.refusals}
             require(len(unrefused) <= 1, "both write")
 
         every_order(prepare, verify, alike=True, step=new_subject().step)
 
     def test_c04_what_a_rival_decides_meanwhile_is_no_replay(self, new_subject: NewSubject) -> None:
-        """A driver would report rows that it did not compute, and go on beside the rival."""
+        """A driver would report rows that it did not compute, and continue beside the rival."""
         world = new_subject()
         query, rival = Query(world), Query(world).start()
         run = query.start()
         receipts = run.stage(0, with_witness(["a/0#x"]))
         theirs = with_witness(["a/0#y"])
         query.faulty().before("publish", lambda: rival.write(0, theirs))
-        with after("a rival decided epoch 0 between a commit's look and its decision"):
+        with after("a rival decided epoch 0 between a commit's read and its decision"):
             raises(ConcurrentDriver, run.commit, 0, receipts)
         require_rows(world, {"a/0#y"})
 
     def test_c04_a_driver_that_replays_supersedes_nobody(self, new_subject: NewSubject) -> None:
-        """It slept while another took over. Of both one goes on: who decides the next epoch."""
+        """It slept while another took over. Only the one that decides the next epoch continues."""
         for sleeper_first in (True, False):
             world = new_subject()
             query = Query(world)
@@ -173,7 +173,7 @@ class DriverRules(Contract):
     def test_c04_a_driver_whose_rows_a_rival_has_cleaned_away(
         self, new_subject: NewSubject
     ) -> None:
-        """Between its reading of the ledger and its look at them: it must hear of the rival."""
+        """Between its reads of the ledger and of the chunks: its error must name the rival."""
         world = new_subject()
         slow, quick = Query(world), Query(world)
         run = slow.start()
@@ -209,7 +209,7 @@ class DriverRules(Contract):
         require(held == once, f"O1: an aborted attempt was decided: {held}")
 
     def test_a02_an_abort_beside_that_of_an_earlier_run(self, new_subject: NewSubject) -> None:
-        """Neither has decided anything; the commit of the earlier run lives, and its drop comes."""
+        """Neither has decided an epoch; the earlier run's commit lives, and its discard follows."""
         world = new_subject()
         slow, quick = Query(world), Query(world)
         run, later = slow.start(), quick.start()
@@ -226,7 +226,7 @@ class DriverRules(Contract):
     def test_a02_an_abort_that_takes_the_ledger_away_beside_a_commit(
         self, new_subject: NewSubject
     ) -> None:
-        """Nothing was decided, so nothing is lost: the commit of a later run goes on."""
+        """No query has decided, so nothing is lost: the commit of a later run continues."""
         world = new_subject()
         slow, quick = Query(world), Query(world)
         aborted, run = quick.start(), slow.start()
@@ -252,7 +252,7 @@ class DriverRules(Contract):
             every_order(prepare, _one_query_wrote, alike=True, step=new_subject().step)
 
     def test_i03_a_query_that_is_replaced_while_it_commits(self, new_subject: NewSubject) -> None:
-        """By one that names it, or by one for which repeating is harmless."""
+        """By one that names it, or by one that is repeatable."""
         for sink_id, repeatable in ((None, False), ("orders", True)):
 
             def prepare(sink_id: str | None = sink_id, repeatable: bool = repeatable) -> Duel:
@@ -274,7 +274,7 @@ class DriverRules(Contract):
 def _only_rivals_are_refused(duel: Duel) -> None:
     refusals = [error for spark in duel.sparks for error in spark.refusals]
     strange = [error for error in refusals if not isinstance(error, ConcurrentDriver)]
-    require(not strange, f"refused with {strange}")
+    require(not strange, f"rejected with {strange}")
     successor_goes_on(duel)
 
 
@@ -287,13 +287,13 @@ def _one_query_wrote(duel: Duel) -> None:
     refusals = [error for spark in duel.sparks for error in spark.refusals]
     known = CheckpointReplaced, QueryRetired, ConcurrentDriver
     strange = [error for error in refusals if not isinstance(error, known)]
-    require(not strange, f"refused with {strange}")
+    require(not strange, f"rejected with {strange}")
 
 
 def _old_is_retired(duel: Duel) -> None:
     old, new = duel.sparks
     new.run_to(1)
-    require(not old.run_until_failure(2), "the old query goes on")
-    require(isinstance(old.refusals[-1], QueryRetired), f"refused with {old.refusals[-1]}")
+    require(not old.run_until_failure(2), "the old query continues")
+    require(isinstance(old.refusals[-1], QueryRetired), f"rejected with {old.refusals[-1]}")
     require_exactly_once(old, new)
     require_clean(duel.world, old.query, new.query)

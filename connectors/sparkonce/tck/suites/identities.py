@@ -1,4 +1,4 @@
-"""Rules I01 and I02: whose sink it is comes before which epoch it is."""
+"""Rules I01 and I02: the owner of a sink precedes the order of epochs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sparkonce.tck.suites.suite import Contract
 
 
 def _fails_before_its_decision(query: Query, *, aborted: bool) -> None:
-    """Its ledger is written, and then its first epoch is refused, or its driver dies."""
+    """It writes its ledger; then its first epoch is rejected, or its driver dies."""
     run = query.start()
     receipts = run.stage(0, rows(0, "x", query=query.id))
     query.faulty().fail_next("publish", DIES_BEFORE)
@@ -40,7 +40,7 @@ class IdentityRules(Contract):
     """Checks with more than one query."""
 
     def test_i01_a_replaced_checkpoint_is_refused(self, new_subject: NewSubject) -> None:
-        """Whatever its epoch: before, at and after that of the ledger."""
+        """Whatever its epoch: below, equal to and above that of the ledger."""
         for sink_id, override in product((None, "orders"), (None, "continue:another")):
             world = new_subject()
             old(world, sink_id)
@@ -48,12 +48,12 @@ class IdentityRules(Contract):
             new = Query(world, id="new", sink_id=sink_id, on_new_checkpoint=override)
             for epoch in (0, 1, 2):
                 raises(CheckpointReplaced, new.start().write, epoch, rows(epoch, "x", query="new"))
-                unchanged(world, before, "a refused query")
+                unchanged(world, before, "a rejected query")
 
     def test_i01_where_repeating_is_harmless_a_new_generation_starts(
         self, new_subject: NewSubject
     ) -> None:
-        """Nothing of it is skipped in silence: not the epochs that the old query had, too."""
+        """No row is skipped in silence, not even in epochs that the old query had, too."""
         for sink_id in (None, "orders"):
             world = new_subject()
             first = old(world, sink_id, repeatable=True)
@@ -72,7 +72,7 @@ class IdentityRules(Contract):
     def test_i01_an_epoch_that_may_not_be_repeated_counts_for_ever(
         self, new_subject: NewSubject
     ) -> None:
-        """Whatever the query became later: by a replay of that epoch, or by the next ones."""
+        """No matter what the query became later: by a replay of that epoch, or by the next ones."""
         for first, later in product((None, "orders"), ("replay", "next", "both")):
             world = new_subject()
             query = Query(world, id="old", sink_id=first)
@@ -86,7 +86,7 @@ class IdentityRules(Contract):
             raises(CheckpointReplaced, new.start().write, 0, rows(0, "x", query="new"))
 
     def test_i01_queries_that_decided_nothing_block_nobody(self, new_subject: NewSubject) -> None:
-        """Three in a row, each with a new checkpoint; those that failed leave no ledger behind."""
+        """Three in a row, each with a new checkpoint; failed queries leave no ledger behind."""
         for sink_id, aborted in product((None, "orders"), (True, False)):
             world = new_subject()
             failed = [Query(world, id=name, sink_id=sink_id) for name in ("one", "two")]
@@ -101,7 +101,7 @@ class IdentityRules(Contract):
             require_clean(world, last)
 
     def test_i01_a_query_that_decided_nothing_hides_nobody(self, new_subject: NewSubject) -> None:
-        """It took over from one that had: who comes after it would add those rows again."""
+        """It took over from one that had: a successor of it would add those rows again."""
         for sink_id in (None, "orders"):
             world = new_subject()
             old(world, sink_id)
@@ -110,10 +110,10 @@ class IdentityRules(Contract):
             _fails_before_its_decision(heir, aborted=True)
             new = Query(world, id="new", sink_id=sink_id)
             raises(CheckpointReplaced, new.start().write, 0, rows(0, "x", query="new"))
-            unchanged(world, before, "a refused query")
+            unchanged(world, before, "a rejected query")
 
     def test_i01_a_query_that_decided_nothing_comes_back(self, new_subject: NewSubject) -> None:
-        """The one that took its place decided nothing either. Whoever decides has the sink."""
+        """The query that replaced it decided nothing either. Whoever decides has the sink."""
         for sink_id, aborted in product((None, "orders"), (True, False)):
             world = new_subject()
             one, two = (Query(world, id=name, sink_id=sink_id) for name in ("one", "two"))
@@ -121,17 +121,17 @@ class IdentityRules(Contract):
             _fails_before_its_decision(two, aborted=aborted)
             one.start().write(0, rows(0, "x", query="one"))
             before = world.contents()
-            with after(f"{one.name} came back (aborted: {aborted})"):
+            with after(f"{one.name} returned (aborted: {aborted})"):
                 late = two.start()
                 receipts = late.stage(0, rows(0, "x", query="two"))
                 raises((CheckpointReplaced, QueryRetired), late.commit, 0, receipts)
                 late.abort(0, receipts)
-                unchanged(world, before, "a query that came too late")
+                unchanged(world, before, "a query that was too late")
             one.start().write(1, rows(1, "x", query="one"))
             require_clean(world, one)
 
     def test_i01_after_forget_a_path_is_claimed_anew(self, new_subject: NewSubject) -> None:
-        """By the sink that was forgotten, under a new query."""
+        """By the forgotten sink, under a new query."""
         world = new_subject()
         Admin(world.observer).forget(old(world, "orders").name)
         heir = Query(world, id="heir", sink_id="orders")
@@ -139,10 +139,10 @@ class IdentityRules(Contract):
         before = world.contents()
         new = Query(world, id="new")
         raises(CheckpointReplaced, new.start().write, 0, rows(0, "x", query="new"))
-        unchanged(world, before, "a refused query")
+        unchanged(world, before, "a rejected query")
 
     def test_i01_a_path_is_that_of_whoever_took_it_over(self, new_subject: NewSubject) -> None:
-        """A new query of the sink that had it before does not go on in silence."""
+        """A new query of the sink that had it before does not continue in silence."""
         world = new_subject()
         old(world, "orders")
         owner = Query(world, id="owner", on_new_checkpoint="continue:old")
@@ -150,20 +150,20 @@ class IdentityRules(Contract):
         before = world.contents()
         new = Query(world, id="new", sink_id="orders", on_new_checkpoint="continue:old")
         raises(CheckpointReplaced, new.start().write, 0, rows(0, "x", query="new"))
-        unchanged(world, before, "a refused query")
+        unchanged(world, before, "a rejected query")
         owner.start().write(1, rows(1, "x", query="owner"))
 
     def test_i01_another_sink_id_on_one_checkpoint_is_refused(
         self, new_subject: NewSubject
     ) -> None:
-        """The new name would know nothing of what the checkpoint has committed."""
+        """The new name would know nothing of the epochs that the checkpoint has committed."""
         world = new_subject()
         query = old(world, None)
         before = world.contents()
         query.sink_id = "orders"
         for epoch in (0, 1, 2):
             raises(SinkRenamed, query.start().write, epoch, rows(epoch, "x", query="old"))
-            unchanged(world, before, "a refused query")
+            unchanged(world, before, "a rejected query")
 
     def test_i02_queries_that_both_run_do_not_retire_each_other(
         self, new_subject: NewSubject
@@ -178,7 +178,7 @@ class IdentityRules(Contract):
             run.write(1, rows(1, "x", query="owner"))
 
     def test_i02_a_path_that_a_checkpoint_has_left_is_free(self, new_subject: NewSubject) -> None:
-        """Whoever begins there retires nobody."""
+        """A query that starts there retires nobody."""
         world = new_subject()
         moved = Query(world, id="moved", checkpoint="/checkpoints/first", repeatable=True)
         moved.start().write(0, rows(0, "x", query="moved"))
@@ -193,7 +193,7 @@ class IdentityRules(Contract):
     def test_i02_a_query_that_was_replaced_never_commits_again(
         self, new_subject: NewSubject
     ) -> None:
-        """Neither its next epoch nor a replay; its staged rows are nobody's."""
+        """Neither its next epoch nor a replay; its staged rows belong to no query."""
         for sink_id in (None, "orders"):
             world = new_subject()
             first = old(world, sink_id)
@@ -209,7 +209,7 @@ class IdentityRules(Contract):
             require_clean(world, *([new] if sink_id else [first, new]))
 
     def test_i02_a_query_that_was_forgotten_stays_away(self, new_subject: NewSubject) -> None:
-        """Neither it nor the one that took the sink after it has decided anything."""
+        """Neither it nor the query that took the sink after it has decided anything."""
         world = new_subject()
         gone, heir = (Query(world, id=name, sink_id="orders") for name in ("gone", "heir"))
         _fails_before_its_decision(gone, aborted=False)
@@ -221,7 +221,7 @@ class IdentityRules(Contract):
 
 
 def _neighbours(new_subject: NewSubject) -> Iterator[tuple[Query, Query]]:
-    """The owner of a sink id, and a query that writes under it, too."""
+    """The owner of a sink id, and another query that writes under the same id."""
     for repeatable, path in ((True, "/checkpoints/other"), (True, None), (False, "/checkpoints/a")):
         world = new_subject()
         owner = Query(world, "owner", "orders", "/checkpoints/a", repeatable=repeatable)

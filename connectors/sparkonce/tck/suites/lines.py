@@ -17,21 +17,21 @@ from sparkonce.tck.suites.suite import Contract
 
 
 class Fuse:
-    """Dies at the n-th line that code of a package runs.
+    """Dies at the n-th line of code that a package runs.
 
     Args:
         package: the top-level package or module.
         lines: how many lines it may run.
 
     Attributes:
-        died: where it did; empty if it did not.
+        died: the line; empty if it did not die.
     """
 
     def __init__(self, package: str, lines: int) -> None:
         self.package, self.left, self.died = package, lines, ""
 
     def run(self, call: Any, *args: Any) -> None:
-        """Call something, until it dies."""
+        """Call a function until it dies."""
         before = sys.gettrace()
         sys.settrace(self._enter)
         try:
@@ -55,14 +55,14 @@ class Fuse:
 
 
 class LineRules(Contract):
-    """Checks that look into the steps."""
+    """Checks that interrupt a step at any line."""
 
     def test_c01_a_crash_at_any_line_of_a_step_changes_nothing(
         self, new_subject: NewSubject
     ) -> None:
         """In a commit: between the statements of a transaction, between rows and mark."""
         new_subject().need("lines")
-        gc.freeze()  # What is there already need not be looked at for each of the dead.
+        gc.freeze()  # One look at the earlier rows is enough, not one for each dead process.
         try:
             self._die_everywhere(new_subject)
         finally:
@@ -77,7 +77,7 @@ class LineRules(Contract):
             receipts = run.stage(0, *first)
             fuse = Fuse(type(world.store).__module__.partition(".")[0], line)
             self._die(fuse, run, receipts)
-            with after(f"the driver died at {fuse.died or 'no line'}, and another went on"):
+            with after(f"the driver died at {fuse.died or 'no line'}, and another continued"):
                 query.start().write(0, second)
                 decided_first = first[0][0] in world.took_effect()
                 version = {*first[0], *first[1]} if decided_first else {*second}
@@ -88,7 +88,7 @@ class LineRules(Contract):
                 return
 
     def _die(self, fuse: Fuse, run: Run, receipts: Any) -> None:
-        """The dead driver's client goes with it, and with that what it had open."""
+        """The dead driver's client dies, too, and with it its open transactions."""
         run.query.through = run.query.world.connect()
         run.query.through.read(run.query.name)
         fuse.run(run.commit, 0, receipts)

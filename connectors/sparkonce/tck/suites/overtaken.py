@@ -29,7 +29,7 @@ OLD, NEW, LATER = {f"old/0#{one}" for one in "uvwxyz"}, {"new/0#x", "new/0#y"}, 
 
 
 class OvertakenRules(Contract):
-    """Checks of two writers of one target, of which the first died and is finished late."""
+    """Checks of two writers of one target: the first died, and is finished late."""
 
     def test_c22_what_others_decided_since_is_not_undone_in_silence(
         self, new_subject: NewSubject
@@ -44,14 +44,14 @@ class OvertakenRules(Contract):
                 require_rows(old.world, {*OLD, *NEW})
 
     def test_c22_a_stream_that_restarts_goes_on(self, new_subject: NewSubject) -> None:
-        """It finishes its own epoch; where it shares keys with others, its rows may be older."""
+        """It finishes its own epoch; if it shares keys with others, its rows may be older."""
         for happened, old in _overtaken(new_subject, firsts=("stream", "foreachBatch")):
             with after(happened):
                 _write(old, OLD)
                 require_rows(old.world, {*OLD, *NEW})
 
     def test_c22_an_overwrite_is_no_stream_that_goes_on(self, new_subject: NewSubject) -> None:
-        """In ``foreachBatch`` it would remove what others have written since."""
+        """In ``foreachBatch`` it would remove rows that others have written since."""
         for call in ("decide", "apply", "swap"):
             old = _writer(new_subject(), "foreachBatch", "old", empties=True)
             _dies(old, call, OLD)
@@ -60,7 +60,7 @@ class OvertakenRules(Contract):
                 raises(BatchOvertaken, _write, old, OLD)
 
     def test_c22_what_is_dropped_takes_effect_no_more(self, new_subject: NewSubject) -> None:
-        """What was applied of it stays, and its rows are counted; others go on."""
+        """Its applied rows stay, and its dropped rows are counted; others continue."""
         for happened, old in _overtaken(new_subject):
             with after(happened):
                 before = old.world.took_effect()
@@ -71,7 +71,7 @@ class OvertakenRules(Contract):
                 now = old.world.took_effect()
                 require(now == before, f"rows took effect after drop: {now - before}")
                 dropped = old.ledger.totals.dropped
-                require(dropped == 2 * len(OLD), f"{dropped} rows are counted as dropped")
+                require(dropped == 2 * len(OLD), f"drop counted {dropped} rows")
                 _write(_writer(old.world, "plain batch", "later"), LATER)
                 wanted = before.keys() - {WITNESS} | LATER
                 for number in (1, 2) if old.follows is not Follows.ONCE else ():
@@ -80,18 +80,18 @@ class OvertakenRules(Contract):
                 require_rows(old.world, wanted)
 
     def test_c22_whoever_applies_what_is_dropped_stops(self, new_subject: NewSubject) -> None:
-        """Its driver is told, and applies no more of it."""
+        """Its driver receives an error, and applies no more of it."""
         for kind in WRITERS:
             old = _writer(new_subject(), kind, "old")
             store, admin = old.faulty(), Admin(old.world.store)
             store.before("apply", partial(_drop, admin, old))
-            with after(f"a {kind} was dropped before its first chunk was applied"):
+            with after(f"drop removed a {kind} before its first chunk was applied"):
                 if "apply" in _calls(old, store):
                     now = old.world.took_effect()
                     require(not now, f"rows took effect: {now}")
 
     def test_c22_what_was_decided_before_is_no_reason(self, new_subject: NewSubject) -> None:
-        """A decision is finished, whoever wrote to the target before it."""
+        """A decision is finished, no matter who wrote to the target before it."""
         for kind in WRITERS:
             world = new_subject()
             _write(_writer(world, kind, "new"), NEW)
@@ -102,7 +102,7 @@ class OvertakenRules(Contract):
                 require_rows(world, {*OLD, *NEW})
 
     def test_c22_what_commutes_is_finished(self, new_subject: NewSubject) -> None:
-        """Appends and increments; and a batch no other writer of the target has keys of."""
+        """Appends and increments; and a batch whose keys no other writer of the target has."""
         for happened, old in _overtaken(new_subject, commutes=True):
             with after(happened):
                 _write(_writer(old.world, "plain batch", "later"), LATER)
@@ -111,7 +111,7 @@ class OvertakenRules(Contract):
     def test_c22_a_batch_that_ended_is_remembered_while_an_older_one_waits(
         self, new_subject: NewSubject
     ) -> None:
-        """It looked for others before they decided, and its record would go as it ends."""
+        """It looked for others before they decided, and would remove its record at its end."""
         for call, rows in product(("publish", "decide"), (OLD, {"old/0#x"})):
             world = new_subject()
             old, new = (_writer(world, "plain batch", name) for name in ("old", "new"))
@@ -129,7 +129,7 @@ class OvertakenRules(Contract):
 def _overtaken(
     new_subject: NewSubject, *, firsts: tuple[str, ...] = tuple(WRITERS), commutes: bool = False
 ) -> Iterator[tuple[str, Query]]:
-    """Writers that died with a decision after which another one has written: each, and what."""
+    """Writers that died with a decision, after which another one wrote: each, with a text."""
     pace = new_subject().step
     for number, (first, second, fault) in enumerate(product(firsts, WRITERS, CRASHES)):
         if number % min(pace, len(CRASHES)) == 0:
@@ -170,7 +170,7 @@ def _write(query: Query, rows: set[str], number: int = 0) -> None:
 
 
 def _dies(query: Query, call: str, rows: set[str], fault: Fault = DIES_AFTER) -> None:
-    """Write, and die at the first call of this name, if there is one."""
+    """Write, and die at the first call of this name, if any."""
     query.faulty().fail_next(call, fault)
     with suppress(Crash, SparkonceError):
         _write(query, rows)
@@ -179,7 +179,7 @@ def _dies(query: Query, call: str, rows: set[str], fault: Fault = DIES_AFTER) ->
 
 
 def _calls(query: Query, store: FaultyStore) -> list[str]:
-    """Write, which may be told that an operator dropped it; the calls."""
+    """Write, and accept that an operator dropped it; return the calls."""
     with suppress(DecisionDropped):
         _write(query, OLD)
     return store.calls
@@ -198,7 +198,7 @@ def _status(query: Query) -> SinkStatus:
 
 
 def _require_refused(old: Query) -> None:
-    """See that nobody finishes it who does not say so."""
+    """Check that no process finishes it without an explicit request."""
     before = old.world.took_effect()
     raises(BatchOvertaken, Admin(old.store).recover, _status(old))
     raises(BatchOvertaken, _write, _writer(old.world, "plain batch", "later"), LATER)

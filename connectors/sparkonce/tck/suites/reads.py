@@ -21,10 +21,10 @@ from sparkonce.tck.suites.suite import Contract
 
 Row = tuple[Any, ...]
 ENDS = 3.0
-"""Seconds after which a store has ended what it was told to end."""
+"""Seconds within which a store must have cancelled the work of a read."""
 
 DRAWS = 4
-"""Checks of columns that are drawn."""
+"""Checks of random columns."""
 
 
 class ReadRules(Contract):
@@ -32,7 +32,7 @@ class ReadRules(Contract):
 
     @pytest.fixture
     def reading(self) -> ReadSubject:
-        """The connector to be checked: a subclass must say."""
+        """The connector under test; a subclass must override this fixture."""
         raise NotImplementedError("a subclass of ReadContract needs a fixture `reading`")
 
     @pytest.mark.parametrize("many", [0, 1, 2, 7, None])
@@ -42,7 +42,7 @@ class ReadRules(Contract):
         reading.fill(table)
         assert_same(found(reading, SCHEMA), table)
         splits = reading.source(Scan(SCHEMA)).splits()
-        require(many is not None or len(splits) > 1, "many rows lie in one split")
+        require(many is not None or len(splits) > 1, "many rows belong to one split")
 
     def test_r02_a_split_that_is_read_again(self, reading: ReadSubject) -> None:
         """Checks R02. Their order is the store's."""
@@ -66,9 +66,9 @@ class ReadRules(Contract):
             wanted = [row for row in everything if all(_matches(row, each) for each in one)]
             came = _rows(found(reading, SCHEMA, one))
             require(set(came) <= set(everything), f"{one} changes values")
-            require(len(came) == len(set(came)), f"{one} doubles rows")
+            require(len(came) == len(set(came)), f"{one} duplicates rows")
             missing = [row for row in wanted if row not in set(came)]
-            require(not missing, f"{one} takes away {missing[:3]}")
+            require(not missing, f"{one} removes {missing[:3]}")
 
     @pytest.mark.parametrize("seed", range(DRAWS))
     def test_r03_conditions_drawn_at_random(self, reading: ReadSubject, seed: int) -> None:
@@ -83,7 +83,7 @@ class ReadRules(Contract):
             for one in drawn(random, field, stored):
                 wanted = Counter(value for value in everything if holds(value, one))
                 missing = wanted - Counter(_values(reading, field, [one]))
-                require(not missing, f"{one} takes {[*missing][:3]} away from {drew}")
+                require(not missing, f"{one} removes {[*missing][:3]} from {drew}")
 
     def test_r04_columns_that_are_asked_for(self, reading: ReadSubject) -> None:
         """Checks R04."""
@@ -93,18 +93,18 @@ class ReadRules(Contract):
             schema = pa.schema([SCHEMA.field(name) for name in names])
             batches = found(reading, schema)
             for batch in batches:
-                require(batch.schema.names == names, f"{batch.schema.names} came for {names}")
-                require(batch.schema.types == schema.types, f"{batch.schema} came for {schema}")
+                require(batch.schema.names == names, f"{batch.schema.names} arrived for {names}")
+                require(batch.schema.types == schema.types, f"{batch.schema} arrived for {schema}")
             came, stored = _rows(batches), _rows(table.select(names).to_batches())
             require(sorted(came, key=repr) == sorted(stored, key=repr), f"other values of {names}")
 
     def test_r05_values_come_back(self, reading: ReadSubject) -> None:
-        """Checks R05, by the schema of the connector's own."""
+        """Checks R05, with the schema that the connector infers."""
         table = rows(500)
         reading.fill(table)
         known = reading.infer()
         schema = pa.schema([known.field(name) for name in SCHEMA.names])
-        require(schema.types == SCHEMA.types, f"{schema} was inferred")
+        require(schema.types == SCHEMA.types, f"the connector inferred {schema}")
         assert_same(found(reading, schema), table)
 
     def test_r06_a_value_that_is_none_of_its_type(self, reading: ReadSubject) -> None:
@@ -152,7 +152,7 @@ class ReadRules(Contract):
                 reading.churn()
                 came += [row for row in _rows([batch]) if row[0] >= 0]
         stored = _rows(table.to_batches())
-        require(sorted(came, key=_id) == sorted(stored, key=_id), f"{len(came)} rows came")
+        require(sorted(came, key=_id) == sorted(stored, key=_id), f"{len(came)} rows arrived")
 
     def test_r09_an_answer_that_takes_too_long(self, reading: ReadSubject) -> None:
         """Checks R09."""
@@ -165,7 +165,7 @@ class ReadRules(Contract):
             until = time.monotonic() + ENDS
             while running() and time.monotonic() < until:
                 time.sleep(0.05)
-            require(not running(), "the store goes on with what nobody waits for")
+            require(not running(), "the store keeps working on abandoned requests")
 
     def test_r10_names_that_answers_have_for_themselves(self, reading: ReadSubject) -> None:
         """Checks R10."""
@@ -186,16 +186,16 @@ def found(
 
 
 def _values(reading: ReadSubject, field: pa.Field, filters: Sequence[Filter] = ()) -> list[Any]:
-    """All values of a drawn column."""
+    """All values of a random column."""
     return [row[0] for row in _rows(found(reading, pa.schema([field]), filters), exact=False)]
 
 
 def assert_same(batches: Sequence[pa.RecordBatch], table: pa.Table) -> None:
-    """Each row is there, once, with the same values."""
+    """Each row arrives once, with the same values."""
     came, stored = _rows(batches), _rows(table.to_batches())
-    require(len(came) == len(stored), f"{len(came)} rows came of {len(stored)}")
+    require(len(came) == len(stored), f"{len(came)} rows arrived of {len(stored)}")
     for one, other in zip(sorted(came, key=_id), sorted(stored, key=_id), strict=True):
-        require(one == other, f"{one} came of {other}")
+        require(one == other, f"{one} arrived for {other}")
 
 
 def _read_all(source: Source, splits: Sequence[Any]) -> None:
@@ -211,7 +211,7 @@ def _id(row: Row) -> Any:
 def _rows(
     batches: Sequence[pa.RecordBatch] | Iterator[pa.RecordBatch], *, exact: bool = True
 ) -> list[Row]:
-    """Rows with values that can be compared; `exact`: of a double its text, -0.0 is not 0.0."""
+    """Rows with comparable values; `exact`: a double as its text, so -0.0 is not 0.0."""
     return [
         tuple(repr(one) if isinstance(one, float) and exact else one for one in row.values())
         for batch in batches

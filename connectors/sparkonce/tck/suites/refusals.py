@@ -1,4 +1,4 @@
-"""Rule C17: a row that the server refuses."""
+"""Rule C17: a row that the server rejects."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from sparkonce.tck.suites.commits import rows
 from sparkonce.tck.suites.suite import Contract
 
 HOSTILE = "first\nERROR all is lost\x1b[31m"
-"""What a key may hold: with it raw in a message, a log has a line that nobody wrote, in red."""
+"""Possible content of a key: raw in a message, it forges a red line in the log."""
 
 REFUSED = (BadRow, RowRefused, StoreRefused)
 
 
 class RefusalRules(Contract):
-    """Checks with a row that only the server can refuse."""
+    """Checks with a row that only the server can reject."""
 
     def test_c17_a_refused_row_costs_and_doubles_nothing(self, new_subject: NewSubject) -> None:
-        """It is met by the commit, by a restart, and is then accepted."""
+        """The commit and a restart fail at the row; then the server accepts it."""
         world = new_subject()
         world.need("refusal")
         query = Query(world)
         run = query.start()
         run.write(0, rows(0, "x"))
-        # In each chunk a row stands before the one that is refused.
+        # Each chunk has a row before the rejected one.
         first, second = rows(1, HOSTILE)[::-1], rows(1, "second")
         accept = world.refuse(f"a/1#{HOSTILE}.1")
         receipts = run.stage(1, rows(1, "before"), first, rows(1, "after"))
@@ -44,10 +44,10 @@ class RefusalRules(Contract):
 
 
 def require_one_line(error: BaseException) -> None:
-    """See that a message shows what rows hold, and is not shaped by it.
+    """Check that a message shows the content of rows, but no raw control character of them.
 
     Raises:
-        AssertionError: it has a character that is no letter on a terminal.
+        AssertionError: it has a character that no terminal prints.
     """
     if not str(error).isprintable():
         raise AssertionError(f"the error has a control character: {str(error)!r}")

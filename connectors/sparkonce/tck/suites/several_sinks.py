@@ -21,11 +21,11 @@ from sparkonce.tck.suites.applies import ApplyRules
 
 LONG = "x" * 99
 ALIKE = [("orders", "Orders"), ("a_b", "a-b"), ("a.b", "a-b"), (f"{LONG}y", f"{LONG}z")]
-"""Sink ids that a collation, a pattern or a key of limited length may take for one."""
+"""Sink ids that a collation, a pattern or a key of limited length may confuse."""
 
 
 class SinkRules(ApplyRules):
-    """Checks of sinks beside each other."""
+    """Checks of neighbouring sinks."""
 
     def test_s12_sinks_of_one_target_do_not_disturb_each_other(
         self, new_subject: NewSubject
@@ -69,7 +69,7 @@ class SinkRules(ApplyRules):
     def test_s12_names_that_look_alike_are_names_of_two_sinks(
         self, new_subject: NewSubject
     ) -> None:
-        """They differ in case, in one sign, or far behind: their records and their logs."""
+        """Ids that differ in case, in one sign, or only near their end: their records and logs."""
         for ids in ALIKE:
             world = new_subject()
             runs = [Query(world, sink_id=sink_id).start() for sink_id in ids]
@@ -79,17 +79,17 @@ class SinkRules(ApplyRules):
                 require_swap(world.store, run.query.name, one, one.new, what)
             for run, (new, _) in zip(runs, writes, strict=True):
                 seen = world.observer.read(run.query.name)
-                require(seen == new, f"{ids} have records; {new.body!r} gives {brief(seen)}")
+                require(seen == new, f"{ids} have records; {new.body!r} returned {brief(seen)}")
             runs[0].stage_late(0, ["a"])
             world.settle()
             found = world.observer.staged(runs[1].query.name)
-            require(not found, f"{ids[0]!r} has staged, and {ids[1]!r} lists {found}")
+            require(not found, f"{ids[0]!r} has staged chunks, and {ids[1]!r} lists {found}")
 
 
 def require_swap(store: Store, name: str, one: Write, there: Record, over: str) -> None:
-    """See that a swap gives what should be there afterwards."""
+    """Check that a swap returns the record that the store must have afterwards."""
     answer = store.swap(name, *one)
     seen = (
-        f"a swap over {over}: wrote {brief(one.new)}, was told {brief(answer)}, not {brief(there)}"
+        f"a swap over {over}: wrote {brief(one.new)}, returned {brief(answer)}, not {brief(there)}"
     )
     require(answer == there, seen)

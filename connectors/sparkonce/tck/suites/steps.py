@@ -41,25 +41,25 @@ class StepRules(SinkRules):
         name, now = f"name {new_token()}", Record()
         clients = [world.connect(), world.connect()]
         seen = clients[0].read(name)
-        require(seen == Record(), f"before any write, read gave {brief(seen)}")
+        require(seen == Record(), f"before any write, read returned {brief(seen)}")
         for turn in range(6):
             writer, reader = clients[turn % 2], clients[1 - turn % 2]
             now = writer.swap(name, *write(f"body {turn}", after=now))
             for client in (reader, writer):
                 seen = client.read(name)
-                require(seen == now, f"after {brief(now)} was written, read gave {brief(seen)}")
+                require(seen == now, f"after {brief(now)} was written, read returned {brief(seen)}")
 
     def test_s02_swap_writes_only_over_what_it_replaces(self, new_subject: NewSubject) -> None:
-        """A swap over another stamp, or over nothing, changes nothing and tells what is there."""
+        """A swap over another stamp, or over nothing, changes nothing; it returns the record."""
         world = new_subject()
         store, name = world.store, f"name {new_token()}"
-        orphan = write("orphan", after=Record(1, "never there"))
-        require_swap(store, name, orphan, Record(), "a record that is not there")
+        orphan = write("orphan", after=Record(1, "never existed"))
+        require_swap(store, name, orphan, Record(), "a missing record")
         first = write("first")
         require_swap(store, name, first, first.new, "no record")
         second = write("second first")
-        require_swap(store, name, second, first.new, "no record, when there is one")
-        require_swap(store, name, orphan, first.new, "another record than the one that is there")
+        require_swap(store, name, second, first.new, "no record, although one exists")
+        require_swap(store, name, orphan, first.new, "another record than the stored one")
         require(store.read(name) == first.new, f"the record is now {brief(store.read(name))}")
 
     def test_s02_of_swaps_at_the_same_time_one_wins(self, new_subject: NewSubject) -> None:
@@ -73,22 +73,22 @@ class StepRules(SinkRules):
             answers = race([partial(client.swap, name, *one) for client, one in pairs])
             now = world.observer.read(name)
             told = ", ".join(brief(answer) for answer in answers)
-            seen = f"three clients swapped at once and were told of {told}; there is {brief(now)}"
+            seen = f"three clients swapped together and got {told}; the store has {brief(now)}"
             require(now in [one.new for one in writes] and set(answers) == {now}, seen)
 
     def test_s03_a_swap_that_arrives_again_writes_nothing(self, new_subject: NewSubject) -> None:
-        """At once, and after others; also if revisions and tokens come back."""
+        """Immediately, and after others; even if revisions and tokens recur."""
         world = new_subject()
         store, name = world.store, f"name {new_token()}"
         first = write("first")
         second = write("second", after=first.new)
         for one in (first, first, second, second):
-            require_swap(store, name, one, one.new, "what it replaces, or a second time")
+            require_swap(store, name, one, one.new, "the record that it replaces, or a second time")
         third = write("third", after=second.new)
         third = third._replace(new=replace(third.new, token=second.new.token))
         for late, after_it in ((first, second), (write("x", revision=3), second), (second, third)):
             store.swap(name, *after_it)
-            what = f"what is long gone, after {brief(after_it.new)}"
+            what = f"a long replaced record, after {brief(after_it.new)}"
             require_swap(store, name, late, after_it.new, what)
         require(store.read(name) == third.new, f"the record is now {brief(store.read(name))}")
 
@@ -103,7 +103,7 @@ class StepRules(SinkRules):
         world.settle()
         found = {one.attempt: one.chunks for one in world.observer.staged(run.query.name)}
         wanted = {task.attempt: 1 for task in tasks}
-        seen = f"two attempts of one partition staged a chunk each, {wanted}; listed are {found}"
+        seen = f"two attempts of one partition staged a chunk each, {wanted}; staged lists {found}"
         require(found == wanted, seen)
         run.commit(0, [Receipt(tasks[0], (2,), (len(payload),))])
         require_witness(world)
@@ -122,7 +122,7 @@ class StepRules(SinkRules):
         wanted = {(one.task.attempt, query.id, 3, len(one.rows)) for one in receipts}
         require(found == wanted, f"staged: {found}, not {wanted}")
         names = world.observer.names()
-        require(query.name in names, f"{query.name!r} has staged, but names lists {names}")
+        require(query.name in names, f"{query.name!r} has staged chunks, but names lists {names}")
         sizes = {one.task.attempt: sum(one.sizes) for one in receipts}
         for one in world.observer.staged(query.name, fresh=True):
             wanted_bytes = sizes[one.attempt]
@@ -131,14 +131,14 @@ class StepRules(SinkRules):
         require(all(0 <= age < 60 for age in ages), f"ages in seconds: {ages}")
 
     def test_s06_a_chunk_that_is_not_whole_is_refused(self, new_subject: NewSubject) -> None:
-        """Gone, of another size, or of an attempt that nobody knows."""
+        """Missing, of another size, or of an unknown attempt."""
         world = new_subject()
         run = Query(world).start()
         run.write(0, with_witness(["z"]))
         good = staged(run, 1, run.stage(1, with_witness(["a", "b"])))
         [part] = good.manifest.parts
         bad = {
-            "a chunk more than was staged": replace(
+            "one chunk more than was staged": replace(
                 part, rows=(*part.rows, 2), sizes=(*part.sizes, 9)
             ),
             "a chunk of another size than was staged": replace(
@@ -152,15 +152,15 @@ class StepRules(SinkRules):
         if "apply" in world.limits:
             return
         there = world.store.decide(good.over("gone"))
-        require(there == world.observer.read(run.query.name), f"it wrote {brief(there)}")
+        require(there == world.observer.read(run.query.name), f"decide wrote {brief(there)}")
         require(there != good.decided, "a decision was written over another record")
         there = world.store.decide(good.decision)
-        require(there == good.decided, f"all chunks are there, and decide left {brief(there)}")
+        require(there == good.decided, f"all chunks exist, and decide left {brief(there)}")
 
     def test_s06_chunks_that_a_failover_took_back_are_not_decided(
         self, new_subject: NewSubject
     ) -> None:
-        """What was staged last is lost right before the decision; the ledger is as it was."""
+        """A failover loses the last staged chunks right before the decision, but not the ledger."""
         world = new_subject()
         world.need("snapshot")
         query = Query(world)
@@ -169,7 +169,7 @@ class StepRules(SinkRules):
         state = world.snapshot()
         receipts = run.stage(1, with_witness(["a/1#b"]))
         query.faulty().before("publish", lambda: world.restore(state))
-        with after("a failover took back what was staged, right before the decision"):
+        with after("a failover rolled back staged chunks, right before the decision"):
             raises(StagedDataMissing, run.commit, 1, receipts)
         query.through = None
         query.start().write(1, with_witness(["a/1#again"]))
@@ -177,7 +177,7 @@ class StepRules(SinkRules):
         require_agreement(world, query)
 
     def test_s11_discard_drops_what_it_names(self, new_subject: NewSubject) -> None:
-        """Of this sink; the same attempt of another sink stays."""
+        """Attempts of this sink; the same attempt of another sink stays."""
         world = new_subject()
         mine, other = Query(world, id="mine").start(), Query(world, id="other").start()
         task, kept = mine.task(0), [mine.task(0), mine.task(0, 1), mine.task(1)]
@@ -227,22 +227,22 @@ class StepRules(SinkRules):
 
 
 def _require_not_decided(world: Subject, good: Ready, manifest: Manifest) -> None:
-    """See that neither of the steps that decide takes this manifest, and nothing is written."""
+    """Check that neither step that decides accepts this manifest or writes anything."""
     known = world.observer.read(manifest.sink)
     decision = good.decision._replace(manifest=manifest)
     if "apply" not in world.limits:
         raises(StagedDataMissing, world.store.decide, decision)
     with contextlib.suppress(StagedDataMissing):
         there = world.store.publish(decision, good.finish)
-        require(there is None, f"publish took it: there is {brief(there or Record())}")
-    require(world.observer.read(manifest.sink) == known, "a refused manifest was decided")
+        require(there is None, f"publish accepted it: the store holds {brief(there or Record())}")
+    require(world.observer.read(manifest.sink) == known, "a rejected manifest was decided")
     require_rows(world, {"z"})
 
 
 def _first_difference(wrote: str, read: str) -> str:
     at = next((n for n, (a, b) in enumerate(zip(wrote, read, strict=False)) if a != b), None)
     if at is None:
-        return f"wrote {len(wrote)} characters, read {len(read)}, alike as far as they go"
+        return f"wrote {len(wrote)} characters, read {len(read)}, alike up to the shorter end"
     return f"at character {at} wrote {wrote[at : at + 20]!r}, read {read[at : at + 20]!r}"
 
 

@@ -1,7 +1,7 @@
-"""The base of every suite: test methods named by a rule report it when they fail.
+"""The base of every suite: a failing test reports the rule in its name.
 
-``test_c05_...`` checks rule C05. Whatever it raises becomes a `RuleBroken` that says which rule,
-what was seen and what to look at.
+``test_c05_...`` checks rule C05. Any error of the test becomes a `RuleBroken` that names the rule,
+the observation and the place to look at.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _NAME = re.compile(r"test_([a-z]\d\d)_")
 
 
 def rule_of(name: str) -> Rule | None:
-    """The rule that a test of this name checks; None where the name carries no number.
+    """The rule that a test of this name checks; None if the name has no number.
 
     Raises:
-        KeyError: there is no such rule.
+        KeyError: no rule has this number.
     """
     found = _NAME.match(name)
     return BY_NUMBER[found[1].upper()] if found else None
@@ -33,8 +33,8 @@ def rule_of(name: str) -> Rule | None:
 class Contract:
     """Turns each failure of a numbered test of its subclasses into a `RuleBroken`.
 
-    A check that needs what a sink has declared as a limit raises `unittest.SkipTest` with the
-    reason, which pytest shows as skipped.
+    A check that needs an ability which a sink lacks raises `unittest.SkipTest` with the reason, and
+    pytest reports it as skipped.
     """
 
     def __init_subclass__(cls) -> None:

@@ -13,10 +13,10 @@ PARTITIONS = CHUNKS = 12
 
 
 class VolumeRules(Contract):
-    """Checks of what a store lists, fetches and orders where there is much of it."""
+    """Checks of what a store lists, fetches and orders in large numbers."""
 
     def test_s05_many_attempts_and_sinks_are_all_listed(self, new_subject: NewSubject) -> None:
-        """Also dropped all, in one call."""
+        """One call also discards all of them."""
         world = new_subject()
         run, payload = Query(world).start(), world.encode(batch(["a"]))
         tasks = [run.task(0, number) for number in range(MANY)]
@@ -48,4 +48,6 @@ class VolumeRules(Contract):
         require_rows(world, set(wanted), witnessed=False)
         order = world.in_order() or wanted
         swapped = [pair for pair in zip(order, wanted, strict=True) if pair[0] != pair[1]]
-        require(not swapped, f"row (partition.row) {swapped[:1]}: the first came, not the second")
+        require(
+            not swapped, f"row (partition.row) {swapped[:1]}: the first took effect, not the second"
+        )
