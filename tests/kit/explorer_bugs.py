@@ -42,7 +42,7 @@ BUGS: Mapping[str, Search] = {
     "chunk applied twice on roll-forward": Search(CHUNKS, {"O2", "C06"}),
     "late duplicate after a match, by revision": Search(CHUNKS, {"O1", "C14"}, losses=1.0),
     "no fence": Search(ROWS, {"O2"}),
-    "late decision undoes what came later": Search(CHUNKS, {"C22"}),
+    "late decision undoes newer ones": Search(CHUNKS, {"C22"}),
     "outcome resolved by reading only": Search(WHOLE, {"C02"}, start=5100),
     "doom ignored": Search(CHUNKS, {"S10"}, start=40, store=LooksThenDrops),
     "skipped receipt committed": Search(CHUNKS, {"O1"}, losses=1.0, start=3700),

@@ -90,7 +90,7 @@ def finishes_first(
     return done
 
 
-@plant("decided epoch given up", "C06", CHUNKS, ROWS, at=f"{REGISTERS}.finish")
+@plant("decided epoch abandoned", "C06", CHUNKS, ROWS, at=f"{REGISTERS}.finish")
 def goes_by_its_own_plan(self: Registers, ledger: Ledger, *_: Any, **__: Any) -> Ledger:
     """An epoch that is decided and not applied is dropped, for Spark to replay it."""
     if ledger.decision.manifest is None:
@@ -114,7 +114,7 @@ def rolls_by_todays_plan(self: Committer, driver: Driver) -> Standing:
         return STAND(self, driver)
 
 
-@plant("decision over whatever is there", "C04", at=f"{COMMITTER}._decide")
+@plant("decision over any record", "C04", at=f"{COMMITTER}._decide")
 def writes_over(self: Committer, decided: Ledger, *rest: Any) -> Learned:
     """The ledger is read again before the decision, and not judged again."""
     newest = self.store.read(decided.name).stamp
@@ -127,7 +127,7 @@ def passes_over_none(receipts: Any) -> list[Receipt]:
     return [receipt for receipt in receipts if receipt is not None]
 
 
-@plant("skip without asking whose epoch", "I01", at="sparkonce.tck.simulation.actors.stage")
+@plant("skip without a check of the query", "I01", at="sparkonce.tck.simulation.actors.stage")
 def stages_by_epoch(store: Store, task: Task, batches: Iterable[Any], *how: Any) -> Receipt:
     """A task skips its rows where the ledger has its epoch, though of another query."""
     ledger = from_record(store.read(task.sink), task.sink)
@@ -235,7 +235,7 @@ def dooms_nothing(self: Committer, driver: Driver, receipts: Sequence[Receipt]) 
     self.store.discard(driver.name, sorted({*_attempts_of(receipts)} - held))
 
 
-@plant("doom of what is decided", "A01", CHUNKS, ROWS, at=f"{LEDGER}.dooming")
+@plant("doom of decided attempts", "A01", CHUNKS, ROWS, at=f"{LEDGER}.dooming")
 def dooms_what_is_held(self: Ledger, attempts: Mapping[str, str]) -> Ledger:
     """An abort dooms, and drops, attempts that a decision holds."""
     return self.moved(**by_part(self, doomed={**self.decision.doomed, **attempts}))
@@ -256,7 +256,7 @@ leave_out(
 )
 
 
-@plant("ledger left that another abort needs", "A02", at=f"{COMMITTER}._leave")
+@plant("ledger removed that another abort needs", "A02", at=f"{COMMITTER}._leave")
 def leaves_anyway(self: Committer, driver: Driver, _: Collection[str]) -> None:
     """An abort takes away the ledger in which another has doomed what it is about to drop."""
     ledger = self.registers.load(driver.name)
@@ -292,7 +292,7 @@ def wants_no_gap(ledger: Ledger, driver: Driver, policy: Any) -> Verdict:
 
 
 leave_out(
-    "a batch passes over what others have decided",
+    "a batch ignores open decisions of others",
     "C21",
     f"{CORE}.neighbours.finish_others",
     "A batch decides before an epoch that another one has decided has taken effect.",
@@ -317,7 +317,7 @@ def reads_all(registers: Registers, driver: Driver) -> None:
 
 
 @plant(
-    "late decision undoes what came later", "C22", CHUNKS, ROWS, at=f"{CORE}.neighbours.overtakers"
+    "late decision undoes newer ones", "C22", CHUNKS, ROWS, at=f"{CORE}.neighbours.overtakers"
 )
 def nobody(*_: Any) -> list[Any]:
     """Whoever finishes a decision asks nobody what others have decided since."""
@@ -336,7 +336,7 @@ def ends_alone(self: Committer, done: Ledger) -> None:
         self.registers.drop({done.name: done.to_record()})
 
 
-@plant("what is dropped can still be applied", "C22", CHUNKS, ROWS, at=f"{LEDGER}.given_up")
+@plant("a dropped decision can still be applied", "C22", CHUNKS, ROWS, at=f"{LEDGER}.given_up")
 def keeps_its_token(self: Ledger) -> Ledger:
     """The ledger holds a decision on, that was given up."""
     assert self.decision.manifest is not None
@@ -355,7 +355,7 @@ class SeesTheLast(MemoryStore):
         return [one for one in self.order if one != name and one.endswith(kin)]
 
 
-@plant("a ledger that can't be read counts as none", "C23", at=f"{CORE}.registers.from_record")
+@plant("an unreadable ledger counts as none", "C23", at=f"{CORE}.registers.from_record")
 def none_if_damaged(record: Record, name: str) -> Ledger | None:
     """A sink whose record is damaged begins anew."""
     try:

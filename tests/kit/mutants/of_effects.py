@@ -171,7 +171,7 @@ class AppliesBackwards(MemoryStore):
         return super().apply(replace(manifest, parts=manifest.parts[::-1]), advance)
 
 
-@plant("missing chunk passed over", "S10", CHUNKS)
+@plant("missing chunk skipped", "S10", CHUNKS)
 class PassesOver(MemoryStore):
     """A decided chunk that is gone is taken for applied."""
 
@@ -182,7 +182,7 @@ class PassesOver(MemoryStore):
         return True
 
 
-@plant("finished without looking at what is applied", "S15", CHUNKS, ROWS)
+@plant("finished without a look at the progress", "S15", CHUNKS, ROWS)
 class FinishesAnyway(MemoryStore):
     """An epoch whose last chunks a failover has lost is finished, and they are cleaned."""
 

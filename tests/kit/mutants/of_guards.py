@@ -55,7 +55,7 @@ def takes_empty_for_new(ledger: Ledger, *case: Any) -> Verdict:
     return Verdict.NEXT if ledger.decision.epoch < 0 else judge(ledger, *case)
 
 
-@plant("epochs go back", "C15", at=JUDGE)
+@plant("epochs decrease", "C15", at=JUDGE)
 def goes_back(*case: Any) -> Verdict:
     """An epoch of a restored checkpoint is committed under its old number."""
     try:
@@ -210,7 +210,7 @@ def retires_all_the_same(self: Ledger, query_id: str) -> bool:
     return query_id in self.owner.retired
 
 
-@plant("retired query goes on", "I02", at=IDENTIFY)
+@plant("retired query continues", "I02", at=IDENTIFY)
 def forgives(ledger: Ledger | None, rival: Ledger | None, driver: Driver, policy: Policy) -> Ledger:
     """A query that was replaced is not refused while its own ledger is there."""
     known, other = (one and with_fields(one, retired=()) for one in (ledger, rival))
@@ -227,7 +227,7 @@ def leaves_the_rival(self: Committer, standing: Standing, driver: Driver) -> Led
 # -- who had the sink before
 
 
-@plant("ledger left in mid-commit taken for lost", "A02", at=f"{REGISTERS}.Standing.may_vanish")
+@plant("ledger removed in mid-commit counts as lost", "A02", at=f"{REGISTERS}.Standing.may_vanish")
 def lasts(_: Standing) -> bool:
     """A commit whose ledger an abort takes away, with nothing decided, says that it was lost."""
     return False
@@ -251,7 +251,7 @@ def heeds_tombstones(old: Ledger, *case: Any, same_path: bool) -> None:
     allow_replacing(with_fields(old, forgotten=False), *case, same_path=same_path)
 
 
-@plant("a query that comes back is retired by itself", "I01", at=f"{CORE}.ledger.Ownership.resumed")
+@plant("a returning query retires itself", "I01", at=f"{CORE}.ledger.Ownership.resumed")
 def as_it_is(self: Ownership, **_: bool) -> Ownership:
     """A query that was replaced before anything was decided, and has the sink again, is refused."""
     return self

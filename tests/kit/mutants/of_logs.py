@@ -69,7 +69,7 @@ class ComparesTokens(MemoryStore):
         return super()._swap(name, new, now.stamp if alike else over, applied)
 
 
-@plant("another record taken away", "S17")
+@plant("another record removed", "S17")
 class TakesAwayWhateverIsThere(MemoryStore):
     """A swap of an empty record takes away whatever is there."""
 
@@ -80,7 +80,7 @@ class TakesAwayWhateverIsThere(MemoryStore):
         return Record()
 
 
-@plant("nothing ever taken away", "S17")
+@plant("nothing ever removed", "S17")
 class KeepsEmptyRecords(MemoryStore):
     """A swap of an empty record writes an empty record, which is listed for ever."""
 
@@ -164,7 +164,7 @@ class StagesByPartition(MemoryStore):
         super()._stage(chunk)
 
 
-@plant("attempts unlisted until a ledger is there", "S05", WHOLE, CHUNKS)
+@plant("attempts unlisted until a ledger exists", "S05", WHOLE, CHUNKS)
 class ListsOwnersOnly(MemoryStore):
     """The names are those of records, so what a first epoch left is never found."""
 
@@ -190,7 +190,7 @@ class CountsChunksOnly(MemoryStore):
                 raise StagedDataMissing(f"Chunks of attempt {part.attempt} are gone")
 
 
-@plant("chunks looked at before the decision", "S06", CHUNKS)
+@plant("chunks checked before the decision", "S06", CHUNKS)
 class LooksThenDecides(MemoryStore):
     """Prepare looks at the chunks, and the decision is written in another step."""
 
@@ -202,7 +202,7 @@ class LooksThenDecides(MemoryStore):
         return self.swap(proposal.manifest.sink, proposal.record, proposal.over)
 
 
-@plant("chunks that a rival has cleaned away reported as lost", "C04", WHOLE, CHUNKS)
+@plant("chunks discarded by a rival reported as lost", "C04", WHOLE, CHUNKS)
 class LooksBeforeItCompares(MemoryStore):
     """A driver that was overtaken says that the server lost what it had staged."""
 
