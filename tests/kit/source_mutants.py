@@ -24,7 +24,7 @@ MUTANTS = {
     "TheNewestFirst": ("F05", "older than earlier ones"),
     "WithoutEnd": ("F06", "it had not ended"),
     "OneEpoch": ("F06", "it ended without"),
-    "SkippingWhatIsGone": ("F07", "vanished before the query read them, and the query did not fail"),
+    "SkippingWhatIsGone": ("F07", "before the query read them, and the query did not fail"),
     "SkippingInReplays": ("F07", "vanished before a replay read them"),
     "StartingOver": ("F07", "0 lost, 40 doubled"),
     "NeverTolerant": ("F07", "the query failed: .*10 rows are gone"),

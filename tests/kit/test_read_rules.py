@@ -254,21 +254,21 @@ class TestMemoryReads(ReadContract):
 
 RULES = ReadContract()
 MUTANTS: list[tuple[type[MemorySource], str, Callable[[ReadSubject], None]]] = [
-    (Hole, "R01", lambda it: RULES.test_r01_each_row_lies_in_one_split(it, None)),
-    (Overlap, "R01", lambda it: RULES.test_r01_each_row_lies_in_one_split(it, 7)),
-    (Whole, "R01", lambda it: RULES.test_r01_each_row_lies_in_one_split(it, None)),
+    (Hole, "R01", lambda it: RULES.test_r01_each_row_is_in_one_split(it, None)),
+    (Overlap, "R01", lambda it: RULES.test_r01_each_row_is_in_one_split(it, 7)),
+    (Whole, "R01", lambda it: RULES.test_r01_each_row_is_in_one_split(it, None)),
     (Once, "R02", RULES.test_r02_a_split_that_is_read_again),
     (Exclusive, "R03", RULES.test_r03_conditions_that_are_pushed),
     (Wildcards, "R03", RULES.test_r03_conditions_that_are_pushed),
     (Years, "R03", lambda it: RULES.test_r03_conditions_drawn_at_random(it, 1)),
-    (Alphabetic, "R04", RULES.test_r04_columns_that_are_asked_for),
-    (EmptyIsNull, "R05", RULES.test_r05_values_come_back),
-    (Lenient, "R06", RULES.test_r06_a_value_that_is_none_of_its_type),
-    (LeftOver, "R07", RULES.test_r07_a_read_that_is_given_up),
-    (Silent, "R07", RULES.test_r07_a_store_that_goes_away),
+    (Alphabetic, "R04", RULES.test_r04_requested_columns),
+    (EmptyIsNull, "R05", RULES.test_r05_values_are_unchanged),
+    (Lenient, "R06", RULES.test_r06_a_value_of_another_type),
+    (LeftOver, "R07", RULES.test_r07_an_abandoned_read),
+    (Silent, "R07", RULES.test_r07_a_store_that_becomes_unreachable),
     (Pages, "R08", RULES.test_r08_rows_that_nobody_touches),
-    (RunsOn, "R09", RULES.test_r09_an_answer_that_takes_too_long),
-    (Beside, "R10", RULES.test_r10_names_that_answers_have_for_themselves),
+    (RunsOn, "R09", RULES.test_r09_a_reply_that_takes_too_long),
+    (Beside, "R10", RULES.test_r10_names_of_fields_in_replies),
 ]
 
 

@@ -150,12 +150,12 @@ def limited(ability: str) -> NewSubject:
     ("ability", "check"),
     [
         ("whole epochs", "test_c13_readers_see_whole_epochs"),
-        ("snapshot", "test_c14_a_store_that_lost_commits_is_found_out"),
-        ("unreachable", "test_s13_no_answer_is_unreachable"),
+        ("snapshot", "test_c14_a_store_that_lost_commits_is_detected"),
+        ("unreachable", "test_s13_no_reply_is_unreachable"),
         ("apply", "test_s08_apply_takes_effect_once"),
-        ("apply", "test_s08_apply_goes_on_where_it_was_interrupted"),
+        ("apply", "test_s08_apply_resumes_where_it_was_interrupted"),
         ("apply", "test_s09_a_superseded_apply_does_nothing"),
-        ("apply", "test_s10_a_decided_chunk_that_is_gone_is_an_error"),
+        ("apply", "test_s10_a_missing_decided_chunk_is_an_error"),
     ],
 )
 def test_a_declared_limit_is_skipped_with_its_reason(ability: str, check: str) -> None:

@@ -50,7 +50,7 @@ class BatchContract(SparkContract):
         """Checks B03."""
         self.record.check("B03", sink)
 
-    def test_b08_a_job_that_comes_again(self, sink: BatchSink) -> None:
+    def test_b08_a_job_that_runs_again(self, sink: BatchSink) -> None:
         """Checks B08."""
         self.record.check("B08", sink)
 

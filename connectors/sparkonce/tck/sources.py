@@ -40,7 +40,7 @@ class SourceContract(SparkContract):
         """The source under test; a subclass must override this fixture."""
         raise NotImplementedError("a subclass of SourceContract needs a fixture `source`")
 
-    def test_f01_every_row_comes_once(self, source: StreamingSource) -> None:
+    def test_f01_every_row_arrives_once(self, source: StreamingSource) -> None:
         """Checks F01."""
         self.record.check("F01", source)
 
@@ -60,7 +60,7 @@ class SourceContract(SparkContract):
         """Checks F05."""
         self.record.check("F05", source)
 
-    def test_f06_what_is_available_now(self, source: StreamingSource) -> None:
+    def test_f06_available_now(self, source: StreamingSource) -> None:
         """Checks F06."""
         self.record.check("F06", source)
 
@@ -84,11 +84,11 @@ class SourceContract(SparkContract):
         """Checks F12."""
         self.record.check("F12", source)
 
-    def test_f13_a_store_that_went_back(self, source: StreamingSource) -> None:
+    def test_f13_a_store_that_lost_the_newest_rows(self, source: StreamingSource) -> None:
         """Checks F13."""
         self.record.check("F13", source)
 
-    def test_f14_what_is_left_out_for_a_time(self, source: StreamingSource) -> None:
+    def test_f14_a_part_left_out_for_a_time(self, source: StreamingSource) -> None:
         """Checks F14."""
         self.record.check("F14", source)
 

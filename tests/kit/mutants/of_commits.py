@@ -316,9 +316,7 @@ def reads_all(registers: Registers, driver: Driver) -> None:
     finish_others(registers, driver)
 
 
-@plant(
-    "late decision undoes newer ones", "C22", CHUNKS, ROWS, at=f"{CORE}.neighbours.overtakers"
-)
+@plant("late decision undoes newer ones", "C22", CHUNKS, ROWS, at=f"{CORE}.neighbours.overtakers")
 def nobody(*_: Any) -> list[Any]:
     """Whoever finishes a decision asks nobody what others have decided since."""
     return []

@@ -110,7 +110,7 @@ class Epoch:
         busy = self.world.losses.busy.setdefault(self.stream.query.id, [])
         busy.append(self.number)
         begins = {"query": self.stream.query.id, "epoch": self.number, "run": self.run.run_id}
-        self._tell("begins", **begins)
+        self._event("begins", **begins)
         try:
             self._stage()
             self._commit()
@@ -121,10 +121,10 @@ class Epoch:
             busy.remove(self.number)
         checkpoint = self.stream.checkpoint
         checkpoint.committed = max(checkpoint.committed, self.number)
-        self._tell("notes")
+        self._event("notes")
         self.world.say(self.actor.name, f"records epoch {self.number} as committed")
 
-    def _tell(self, what: str, **more: Any) -> None:
+    def _event(self, what: str, **more: Any) -> None:
         self.world.tape.event(what, self.actor.name, **more)
 
     # -- tasks
@@ -170,7 +170,7 @@ class Epoch:
         self.attempts.append(task.attempt)
         self.world.watch.options[task.attempt] = run.run_id
         rows = self._rows(task)
-        self._tell("task", by=actor.name, task=task, size=len(rows))
+        self._event("task", by=actor.name, task=task, size=len(rows))
         try:
             receipt = staged(run, task, with_witness(rows))
         except (Crash, SparkonceError):
@@ -194,7 +194,7 @@ class Epoch:
         self.stream.checkpoint.handed[self.number].append(rows)
         if not self.world.calm and self.choices.pick(2, 0.08):
             self.world.mark("commit failed and was aborted")
-            self._tell("gives up")
+            self._event("gives up")
             self._elsewhere("commit", self._commit_unheard)
             raise StoreUnreachable("the commit worker is lost")
         try:
@@ -246,10 +246,10 @@ class Epoch:
         """Do what Spark does after a failed batch; Spark only logs an abort that fails."""
         self.world.watch.aborted.update(self.attempts)
         if self.receipts:
-            self._tell("aborts")
+            self._event("aborts")
             with contextlib.suppress(SparkonceError):
                 self.run.abort(self.number, self.receipts)
-            self._tell("aborts no more")
+            self._event("aborts no more")
 
 
 @dataclass

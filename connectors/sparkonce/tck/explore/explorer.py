@@ -188,9 +188,9 @@ def shortened(theatre: Theatre, seed: int, profile: str, outcome: Outcome) -> Fa
         return played.choices if played.rule == outcome.rule else None
 
     choices = Shrinker(fails, outcome.choices).run()
-    told = theatre.play(given=choices, telling=True)
-    history = tuple(told.history)
-    return Failure(seed, profile, told.rule, told.seen, tuple(choices), history, theatre.losses)
+    last = theatre.play(given=choices, telling=True)
+    history = tuple(last.history)
+    return Failure(seed, profile, last.rule, last.seen, tuple(choices), history, theatre.losses)
 
 
 def history(
@@ -200,6 +200,6 @@ def history(
     name, pool = profile_of(seed, profile), Pool()
     with frozen() as tokens:
         theatre = Theatre(make or PROFILES[name], pool, tokens, losses)
-        told = theatre.play(f"{name}/{seed}", telling=True)
+        last = theatre.play(f"{name}/{seed}", telling=True)
     pool.close()
-    return [*told.history, f"{told.rule} {told.seen}".strip()]
+    return [*last.history, f"{last.rule} {last.seen}".strip()]

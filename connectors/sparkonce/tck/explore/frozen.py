@@ -38,13 +38,13 @@ class _Clock:
     """Replaces the module `time`: the clock never advances, and no caller sleeps."""
 
     def time(self) -> float:
-        """Always the same moment."""
+        """Return a constant time."""
         return 0.0
 
     monotonic = time
 
     def sleep(self, seconds: float) -> None:
-        """No wait."""
+        """Return without a wait."""
 
 
 @contextmanager

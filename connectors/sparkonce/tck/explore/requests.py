@@ -72,7 +72,7 @@ class Request:
         if self.manifest is not None:
             words.append(f"epoch {self.manifest.epoch} decision {self.manifest.token}")
         if self.new is not None:
-            words.append(f"{self.over or 'nothing'} -> {told(self.new)}")
+            words.append(f"{self.over or 'nothing'} -> {in_words(self.new)}")
         words.append(self.more)
         return " ".join(word for word in words if word)
 
@@ -87,7 +87,7 @@ def ledger_in(record: Record) -> dict[str, Any] | None:
     )
 
 
-def told(record: Record) -> str:
+def in_words(record: Record) -> str:
     """A record in a few words."""
     if not record.revision:
         return "nothing"

@@ -91,12 +91,12 @@ class Verdict:
         """Check that one query of a sink succeeds."""
         if not group:
             return
-        went_on = False
+        continued = False
         for stream in reversed(group):
             # The loss may include a take-over; then both continue.
-            if not went_on or self.loss != NOTHING:
-                went_on |= self._goes_on(stream)
-        if not went_on:
+            if not continued or self.loss != NOTHING:
+                continued |= self._continues(stream)
+        if not continued:
             self._start_anew(group)
 
     def _start_anew(self, group: list[Stream]) -> None:
@@ -115,7 +115,7 @@ class Verdict:
                 return
         raise AssertionError(f"I02: wedged, neither a query of {old.name} nor a new one succeeds")
 
-    def _goes_on(self, stream: Stream) -> bool:
+    def _continues(self, stream: Stream) -> bool:
         """Commit one more epoch without faults, or get the error that a loss requires.
 
         Return False if the query has rightly been replaced.

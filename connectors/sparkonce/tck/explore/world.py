@@ -10,7 +10,7 @@ from sparkonce.errors import RowRefused, SparkonceError, StoreUnreachable
 from sparkonce.protocol import Record
 from sparkonce.tck.explore.choices import Choices
 from sparkonce.tck.explore.losses import NOTHING, Losses
-from sparkonce.tck.explore.requests import Client, Request, ledger_in, told
+from sparkonce.tck.explore.requests import Client, Request, in_words, ledger_in
 from sparkonce.tck.explore.tape import Tape
 from sparkonce.tck.explore.turns import Actor, ActorTurns, Pool
 from sparkonce.tck.explore.watch import APPLYING, Watch
@@ -190,16 +190,16 @@ class World:
         finally:
             self.tape.request(request, fault, before, delivered=delivered)
         now = self._record(request)
-        self._tell(request, answer, now, fault)
+        self._say_result(request, answer, now, fault)
         self.watch.done(request, before, now, memory.rows[reached:])
         return answer
 
-    def _tell(self, request: Request, answer: Any, now: Record, fault: Fault | None) -> None:
+    def _say_result(self, request: Request, answer: Any, now: Record, fault: Fault | None) -> None:
         if self.history is not None:
-            seen = told(answer) if isinstance(answer, Record) else answer
+            seen = in_words(answer) if isinstance(answer, Record) else answer
             if request.new is not None:
                 done = now.stamp == request.new.stamp or request.name == "publish"
-                seen = f"{'done' if done else 'refused'}, now {told(now)}"
+                seen = f"{'done' if done else 'refused'}, now {in_words(now)}"
             if isinstance(answer, list):
                 seen = ",".join(str(getattr(one, "attempt", one)) for one in answer) or "none"
             ending = f"  [{fault}]" if fault else ""

@@ -58,7 +58,7 @@ SOURCES: Sequence[Rule] = (
         MUST,
         "A query with availableNow reads all rows that existed at its start, and ends while"
         " others append.",
-        "Scheduled jobs run so; one that follows the store never ends.",
+        "Scheduled jobs use this trigger; a query that follows the store never ends.",
         "prepareForTriggerAvailableNow: latestOffset must not pass the end that the store had then",
     ),
     Rule(

@@ -119,8 +119,8 @@ STEPS: Sequence[Rule] = (
     Rule(
         "S15",
         MUST,
-        "`swap` writes a record only if the number of applied chunks of the current decision"
-        " equals the number that the record names. It compares and writes in one atomic step.",
+        "`swap` writes a record only if the number of applied chunks of the current decision equals"
+        " its argument `applied`. It compares and writes in one atomic step.",
         "A failover between the last apply and the finish would finish an epoch whose rows are"
         " lost.",
         "Store.swap: compare `applied` with the progress that Store.apply keeps",

@@ -196,7 +196,8 @@ RULES: Sequence[Rule] = (
     Rule(
         "A01",
         MUST,
-        "Abort discards what its own tasks staged, unless it is decided. It undoes no decision.",
+        "Abort discards what its own tasks staged, unless a decision holds it. It undoes no"
+        " decision.",
         "Spark calls abort after a commit that raised, even if its decide arrived.",
         "commit.abort: the step that discards attempts must doom them, or an earlier one",
     ),
@@ -222,7 +223,7 @@ RULES: Sequence[Rule] = (
         MUST,
         "A replaced query can never commit again; its successor continues. Without an option, a"
         " query replaces only one at the same checkpoint path, and only if both are repeatable."
-        " Nothing is replaced while neither has decided an epoch.",
+        " No query is replaced while neither has decided an epoch.",
         "Two queries would each apply the same rows; two healthy ones would stop each other.",
         "guards.identify: QueryRetired, CheckpointReplaced",
     ),

@@ -132,7 +132,7 @@ class Run:
         return stage(self.query.store, task, batches, self.query.world.encode, SMALL, QUICK)
 
     def stage_late(self, epoch: int, rows: Sequence[str], partition: int = 0) -> None:
-        """A chunk of a task that read the ledger long ago arrives in the store."""
+        """Stage a chunk of a task that read the ledger long ago."""
         payload = self.query.world.encode(batch(rows))
         self.query.store.stage(Chunk(self.task(epoch, partition), 0, len(rows), payload))
 

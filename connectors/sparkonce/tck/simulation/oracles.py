@@ -149,7 +149,7 @@ def require_rows(world: Subject, wanted: set[str], *, witnessed: bool = True) ->
 
 
 def require_in_order(rows: Sequence[str]) -> None:
-    """O3: epochs of a query took effect one after the other.
+    """O3: epochs of a query took effect in order.
 
     Raises:
         AssertionError: they did not.

@@ -31,9 +31,9 @@ def write(named: str, attach: str) -> Write:
 
 def attach(writer: DataStreamWriter, options: Mapping[str, str]) -> DataStreamWriter:
     """Attach a batch sink to a stream, as `BatchSink.in_foreach_batch` describes."""
-    told = json.loads(options["batch"])
-    own = write(told["format"], told["attach"])
-    return writer.foreachBatch(lambda rows, _: own(rows, "append", told["options"]))
+    content = json.loads(options["batch"])
+    own = write(content["format"], content["attach"])
+    return writer.foreachBatch(lambda rows, _: own(rows, "append", content["options"]))
 
 
 class Job:

@@ -39,7 +39,7 @@ def kill_near(
 
     try:
         driver.start(trial.query(WATCHED))
-        until(near, "rows on their way", driver)
+        until(near, "rows in flight", driver)
         time.sleep(delay)
         return driver.wait().running
     finally:

@@ -66,7 +66,7 @@ class Session:
         """End the whole session."""
         kill_session(self.process.pid)
         self.process.wait()
-        # Before its pipe is closed: the number of the session may soon be another's.
+        # Before the pipe is closed: another session may soon get this number.
         self._watcher.kill()
         self._watcher.communicate()
         with suppress(OSError):

@@ -60,12 +60,12 @@ class RemoteDriver:
 
     def epochs(self) -> Sequence[Mapping[str, Any]]:
         """Spark's progress of the last epochs of the query."""
-        told: Sequence[Mapping[str, Any]] = self._tell("progress")["epochs"]
-        return told
+        epochs: Sequence[Mapping[str, Any]] = self._call("progress")["epochs"]
+        return epochs
 
     def knows(self, setting: str) -> bool:
-        """Whether this Spark has such a setting, whatever its value."""
-        return bool(self._tell("knows", setting=setting)["known"])
+        """Whether this Spark knows the setting, whatever its value."""
+        return bool(self._call("knows", setting=setting)["known"])
 
     def kill(self) -> None:
         """SIGKILL; the Python workers detect it themselves."""
@@ -78,9 +78,9 @@ class RemoteDriver:
         self._replies.close()
 
     def _ask(self, call: str, **arguments: Any) -> Status:
-        return Status(**self._tell(call, **arguments))
+        return Status(**self._call(call, **arguments))
 
-    def _tell(self, call: str, **arguments: Any) -> dict[str, Any]:
+    def _call(self, call: str, **arguments: Any) -> dict[str, Any]:
         if not self._ready:
             self._answer(START)
             self._ready = True
@@ -92,7 +92,7 @@ class RemoteDriver:
         ready, _, _ = select.select([self._replies], [], [], patience)
         line = self._replies.readline() if ready else ""
         if not line:
-            why = "did not answer" if self.session.alive else "ended"
+            why = "did not reply" if self.session.alive else "ended"
             raise SparkTrouble(f"the driver {why}; its log ends:\n{self.session.last_words()}")
         answer: dict[str, Any] = json.loads(line)
         return answer

@@ -58,12 +58,12 @@ class BatchSink(Sink):
 
     def in_foreach_batch(self) -> StreamingSink:
         """The same sink, as the function of a ``foreachBatch`` writes to it."""
-        told = {"format": self.format, "attach": self.attach, "options": dict(self.options)}
+        content = {"format": self.format, "attach": self.attach, "options": dict(self.options)}
         return StreamingSink(
             self.read,
             name=f"{self.title} in foreachBatch",
             attach=IN_FOREACH_BATCH,
-            options={"batch": json.dumps(told)},
+            options={"batch": json.dumps(content)},
             columns=self.columns,
             settings=self.settings,
             env=self.env,

@@ -19,7 +19,7 @@ from sparkonce.tck.spark.trial import NotGiven, NotReached, QueryFailed, WrongDo
 SourceCheck = Callable[[Bench, SourceTrial], str]
 FEW, LOST = 4, 10
 PAUSE, IDLE = 0.02, 3.0
-NO_LIMITS = "this Spark sets no limits to a source in Python"
+NO_LIMITS = "this Spark sets no limits for Python sources"
 
 
 def plain(bench: Bench, trial: SourceTrial) -> str:
@@ -132,14 +132,16 @@ def losing(bench: Bench, trial: SourceTrial) -> str:
     gone = trial.append()[:LOST]
     trial.lose(gone)
     trial.sent = [row for row in trial.sent if row not in gone]
-    told = _refused(trial, driver, "rows vanished before the query read them")
+    report = _refused(trial, driver, "rows vanished before the query read them")
     if source.tolerant is None:
-        return f"{told}; the check did not try to tolerate the loss: the subject has no `tolerant`"
+        return (
+            f"{report}; the check did not try to tolerate the loss: the subject has no `tolerant`"
+        )
     trial.options |= source.tolerant
     trial.append()
     trial.run(driver)
     trial.options = dict(source.options)
-    return f"{told}; {_lost_again(trial, driver)}"
+    return f"{report}; {_lost_again(trial, driver)}"
 
 
 def _lost_again(trial: SourceTrial, driver: RemoteDriver) -> str:
@@ -165,7 +167,7 @@ def _refused(trial: SourceTrial, driver: RemoteDriver, what: str) -> str:
 
 
 def respelt_offsets(bench: Bench, trial: SourceTrial) -> str:
-    """F08: a replay, by offsets that are the same JSON in another spelling."""
+    """F08: a replay with offsets that are the same JSON in another spelling."""
     driver = bench.local(trial.source)
     for _ in range(2):
         trial.append()
@@ -222,12 +224,12 @@ def progress(bench: Bench, trial: SourceTrial) -> str:
 
 
 def _latest(epochs: Sequence[Mapping[str, Any]]) -> object:
-    told = [epoch["sources"][0] for epoch in epochs if epoch["numInputRows"]]
-    if not told or told[-1]["endOffset"] is None:
+    sources = [epoch["sources"][0] for epoch in epochs if epoch["numInputRows"]]
+    if not sources or sources[-1]["endOffset"] is None:
         raise WrongDoing("progress has no endOffset of an epoch that had rows")
-    if told[-1]["latestOffset"] is None:
+    if sources[-1]["latestOffset"] is None:
         raise WrongDoing("progress has no latestOffset")
-    return told[-1]["latestOffset"]
+    return sources[-1]["latestOffset"]
 
 
 def fallen_back(bench: Bench, trial: SourceTrial) -> str:
@@ -239,17 +241,17 @@ def fallen_back(bench: Bench, trial: SourceTrial) -> str:
     trial.run(driver)
     trial.fall_back(rows[-LOST:])
     trial.append()
-    told = _gone_on(trial, driver)
+    report = _report(trial, driver)
     for _ in range(2):
         trial.append()
         trial.run(driver)
     trial.options = dict(source.options)
     trial.append()
     trial.run(driver)
-    return told
+    return report
 
 
-def _gone_on(trial: SourceTrial, driver: RemoteDriver) -> str:
+def _report(trial: SourceTrial, driver: RemoteDriver) -> str:
     """A report of the query, which must have all rows unless it fails and tolerates no loss."""
     driver.start(trial.query())
     status = driver.wait(AT_LAST)

@@ -18,7 +18,7 @@ def begun_at_the_end(bench: Bench, trial: SourceTrial) -> str:
     trial.source.append(trial.new(20))
     driver = bench.local(trial.source)
     if not any(_fail_first_epoch(bench, trial, driver) for _ in range(TRIES)):
-        raise NotReached(f"in none of {TRIES} tries had the first epoch a row")
+        raise NotReached(f"none of {TRIES} tries had a row in the first epoch")
     bench.board.release()
     for _ in range(2):
         trial.append()

@@ -28,7 +28,7 @@ class NotReached(Exception):
 
 
 class NotGiven(Exception):
-    """This Spark lacks what the rule needs: no sink can keep it there."""
+    """This release of Spark lacks what the rule needs: no sink can keep the rule."""
 
 
 class ReadFailed(Exception):
@@ -87,7 +87,7 @@ class Repeated(ABC):
         (self.checkpoint / "commits" / f".{epoch}.crc").unlink(missing_ok=True)
 
     def replay(self, driver: RemoteDriver, epoch: int, shape: Shape | None = None) -> None:
-        """Run again with that epoch first.
+        """Run the query again, starting with that epoch.
 
         Raises:
             NotReached: Spark did not run it again.

@@ -102,9 +102,7 @@ class ApplyRules(Contract):
             with after(f"publish was called {which}"):
                 require_rows(world, {"a", "b", "c"})
 
-    def test_s07_publish_of_chunks_that_are_gone_does_nothing(
-        self, new_subject: NewSubject
-    ) -> None:
+    def test_s07_publish_of_missing_chunks_does_nothing(self, new_subject: NewSubject) -> None:
         """The second of two attempts was discarded: no row and no decision takes effect."""
         world = new_subject()
         run = Query(world).start()
@@ -145,9 +143,10 @@ class ApplyRules(Contract):
             with after(f"two drivers published epoch {epoch} together, one of them twice"):
                 require(len(won) == 1, f"the ledger is {brief(now)}, which neither wrote")
                 require_rows(world, {"before", *wanted})
-                told = ", ".join(brief(answer) for answer in answers)
+                results = ", ".join(brief(answer) for answer in answers)
                 require(
-                    set(answers) == {now}, f"publish returned {told}; the store holds {brief(now)}"
+                    set(answers) == {now},
+                    f"publish returned {results}; the store holds {brief(now)}",
                 )
 
     def test_s08_apply_takes_effect_once(self, new_subject: NewSubject) -> None:
@@ -165,7 +164,7 @@ class ApplyRules(Contract):
         with after("a manifest was applied again"):
             require_rows(world, set(rows))
 
-    def test_s08_apply_goes_on_where_it_was_interrupted(self, new_subject: NewSubject) -> None:
+    def test_s08_apply_resumes_where_it_was_interrupted(self, new_subject: NewSubject) -> None:
         """Its caller dies after each chunk in turn; another client continues, twice."""
         for died in range(1, 6):
             world = new_subject()
@@ -237,7 +236,7 @@ class ApplyRules(Contract):
             ):
                 require_rows(world, wanted)
 
-    def test_s10_a_decided_chunk_that_is_gone_is_an_error(self, new_subject: NewSubject) -> None:
+    def test_s10_a_missing_decided_chunk_is_an_error(self, new_subject: NewSubject) -> None:
         """Apply neither skips the chunk in silence nor counts it as applied."""
         world = new_subject()
         run = Query(world).start()

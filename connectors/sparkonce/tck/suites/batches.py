@@ -87,7 +87,7 @@ class BatchRules(Contract):
         writes(query.start(), 7)
         require_rows(query.world, ROWS)
 
-    def test_c20_a_replay_whose_answer_is_lost_is_no_second_write(
+    def test_c20_a_replay_with_a_lost_reply_is_no_second_write(
         self, new_subject: NewSubject
     ) -> None:
         """The driver finds its own mark in the ledger, which another writer has moved meanwhile."""
@@ -132,9 +132,7 @@ class BatchRules(Contract):
         writes(second, 2)
         require_rows(query.world, {f"a/{number}#x" for number in range(3)})
 
-    def test_c20_a_version_without_a_run_comes_as_often_as_it_likes(
-        self, new_subject: NewSubject
-    ) -> None:
+    def test_c20_a_version_without_a_run_may_repeat(self, new_subject: NewSubject) -> None:
         """The writer is unknown; a lower number is an error, a gap is none."""
         query = batches(new_subject, Follows.GROWS)
         query.named = True
@@ -182,7 +180,7 @@ class BatchRules(Contract):
         with after("a batch followed one that was decided, and had no row yet"):
             require_rows(query.world, {*ROWS, "b/0#x"})
 
-    def test_c21_a_batch_asks_as_much_beside_many_sinks_that_are_done(
+    def test_c21_a_batch_makes_as_many_calls_beside_many_finished_sinks(
         self, new_subject: NewSubject
     ) -> None:
         """Its cost does not grow with the number of ledgers of its target."""

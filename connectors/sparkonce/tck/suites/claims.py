@@ -25,10 +25,10 @@ Cleaning = Callable[[Subject, Run, list[Receipt]], Actor]
 class ClaimRules(Contract):
     """Checks that try every order in which a clean-up and a commit interrupt each other."""
 
-    def test_i03_a_claim_goes_with_the_query_that_decided_nothing(
+    def test_i03_a_claim_is_freed_with_the_query_that_decided_nothing(
         self, new_subject: NewSubject
     ) -> None:
-        """Nor with its next run, which starts while an abort, or `gc`, removes the ledger."""
+        """Not with its next run, which starts while an abort, or `gc`, removes the ledger."""
         for cleans in (_aborts, _sweeps):
 
             def prepare(cleans: Cleaning = cleans) -> Duel:
@@ -81,7 +81,7 @@ def _forgets(query: Query) -> Actor:
 
 
 def _its_path_is_claimed(duel: Duel) -> None:
-    """Unless the query was retired, by forget."""
+    """Except if forget retired the query."""
     [spark] = duel.sparks
     if spark.run_until_failure(1) or not isinstance(spark.refusals[-1], QueryRetired):
         spark.run_to(1)

@@ -69,7 +69,7 @@ class CleaningRules(Contract):
         [still] = world.observer.staged(other.query.name)
         require(still.attempt == twin.task.attempt, f"of another sink, {still} is left")
 
-    def test_s17_an_empty_record_takes_one_away(self, new_subject: NewSubject) -> None:
+    def test_s17_an_empty_record_removes_one(self, new_subject: NewSubject) -> None:
         """It removes the record that it replaces; repeated or late, nothing. A new one may come."""
         world = new_subject()
         store, query = world.store, Query(world)
@@ -141,7 +141,7 @@ class CleaningRules(Contract):
             what = f"discard {number} of {len(steps)} over {over!r}, of {brief(wrote.new)}"
             require(found == left, f"{what}: {len(found)} attempts are left, not {len(left)}")
 
-    def test_s18_a_decision_that_a_failover_brings_back_has_its_chunks(
+    def test_s18_a_decision_that_a_failover_restores_has_its_chunks(
         self, new_subject: NewSubject
     ) -> None:
         """The store returns to its state right after the decision, before the clean-up."""

@@ -117,7 +117,7 @@ class CommitRules(Contract):
     def test_c06_a_new_query_finishes_what_the_old_one_decided(
         self, new_subject: NewSubject
     ) -> None:
-        """Before its own first epoch."""
+        """A new query does so before its own first epoch."""
         world = new_subject()
         world.need("apply")
         old = Query(world, id="old")
@@ -148,7 +148,7 @@ class CommitRules(Contract):
         require_agreement(world, query)
         require_witness(world)
 
-    def test_c08_what_others_left_is_cleaned_later(self, new_subject: NewSubject) -> None:
+    def test_c08_leftovers_of_others_are_cleaned_later(self, new_subject: NewSubject) -> None:
         """Attempts that failed without a message; and a clean-up that itself fails."""
         world = new_subject()
         query, run = written(world, 1)
@@ -175,7 +175,7 @@ class CommitRules(Contract):
         require_clean(world, query)
 
     def test_c10_a_skip_for_another_decision_fails_the_batch(self, new_subject: NewSubject) -> None:
-        """Alone, and beside tasks that staged."""
+        """With this receipt alone, and with receipts of tasks that staged."""
         world = new_subject()
         query, run = written(world, 1)
         before = world.contents()
@@ -218,7 +218,7 @@ class CommitRules(Contract):
             query.start().write(epoch, rows(epoch, "good"))
         require_clean(world, query)
 
-    def test_c14_a_store_that_lost_commits_is_found_out(self, new_subject: NewSubject) -> None:
+    def test_c14_a_store_that_lost_commits_is_detected(self, new_subject: NewSubject) -> None:
         """In the middle of a run and after a restart; and after the store lost everything."""
         world = new_subject()
         world.need("snapshot")
@@ -238,7 +238,7 @@ class CommitRules(Contract):
         query.start().write(2, rows(2, "y"))
         require_rows(world, {*rows(2, "y")} - {WITNESS})
 
-    def test_c15_a_restored_checkpoint_is_refused(self, new_subject: NewSubject) -> None:
+    def test_c15_a_restored_checkpoint_is_rejected(self, new_subject: NewSubject) -> None:
         """Its epochs are old, or have old numbers; or a later run has continued."""
         world = new_subject()
         query, run = written(world, 3)
@@ -271,7 +271,9 @@ class CommitRules(Contract):
         require(found == (4, 30), f"4 epochs with 30 rows took effect, {counted}")
         require_clean(world, query)
 
-    def test_a01_abort_drops_its_own_and_nothing_decided(self, new_subject: NewSubject) -> None:
+    def test_a01_abort_discards_its_own_attempts_and_nothing_decided(
+        self, new_subject: NewSubject
+    ) -> None:
         """Spark calls abort after a commit that raised, and whose decide may have arrived."""
         world = new_subject()
         query, run = written(world, 1)

@@ -184,9 +184,7 @@ class CrashRules(Contract):
         """For one call, or for as long as a server takes to restart."""
         fail_everywhere(new_subject, one_query, LOSSES)
 
-    def test_c02_a_request_that_is_on_its_way_is_not_taken_for_lost(
-        self, new_subject: NewSubject
-    ) -> None:
+    def test_c02_a_request_in_flight_does_not_count_as_lost(self, new_subject: NewSubject) -> None:
         """It arrives while the commit that sent it resolves its outcome: no commit is rejected."""
         for fault in LATE[:3]:
             _fail_in_one_commit(new_subject, fault)

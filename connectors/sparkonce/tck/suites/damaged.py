@@ -20,9 +20,7 @@ BODIES = ("", "{", "[]", '{"format":1}', '{"format":1,"decision":{"manifest":7}}
 class DamagedRules(Contract):
     """Checks of a sink with an unreadable record, beside one with a readable record."""
 
-    def test_c23_a_ledger_that_cant_be_read_stops_its_own_sink(
-        self, new_subject: NewSubject
-    ) -> None:
+    def test_c23_an_unreadable_ledger_stops_its_own_sink(self, new_subject: NewSubject) -> None:
         """Nothing overwrites it until an operator says so."""
         for body in BODIES:
             with after(f"the body of a ledger became {body!r}"):
@@ -38,8 +36,8 @@ class DamagedRules(Contract):
         """Status, recover and gc continue with other sinks; forget gives the damaged one up."""
         admin = Admin(world.store)
         found = {sink.name: sink for sink in admin.sinks()}
-        told = [sink.name for sink in found.values() if sink.damage is not None]
-        require(told == [hurt.name], f"sinks reported as damaged: {told}")
+        damaged = [sink.name for sink in found.values() if sink.damage is not None]
+        require(damaged == [hurt.name], f"sinks reported as damaged: {damaged}")
         require(hurt.name in found[hurt.name].state, f"{found[hurt.name].state} names no record")
         for sink in found.values():
             require(not admin.gc(sink, 0.0), f"gc dropped attempts of {sink.name}")
@@ -51,7 +49,7 @@ class DamagedRules(Contract):
         left = {sink.name for sink in admin.sinks()}
         require(left == {well.name}, f"sinks after forget: {left}")
 
-    def test_c23_a_claim_that_cant_be_read_is_named(self, new_subject: NewSubject) -> None:
+    def test_c23_an_unreadable_claim_is_named(self, new_subject: NewSubject) -> None:
         """A new query at its path stops; one that continues there needs no claim."""
         world = new_subject()
         query, _ = _two(world)

@@ -34,7 +34,7 @@ from sparkonce.tck.subject import NewSubject
 from sparkonce.tck.suites.suite import Contract
 
 
-def successor_goes_on(duel: Duel) -> None:
+def successor_continues(duel: Duel) -> None:
     """Another driver commits what is left, and one more epoch.
 
     Raises:
@@ -94,7 +94,7 @@ class DriverRules(Contract):
 
             every_order(prepare, _only_rivals_are_refused, alike=True, step=new_subject().step)
 
-    def test_c04_one_stages_and_goes_on_while_another_commits(
+    def test_c04_one_stages_and_continues_while_another_commits(
         self, new_subject: NewSubject
     ) -> None:
         """A whole run of two epochs beside a commit of the first."""
@@ -105,7 +105,7 @@ class DriverRules(Contract):
             duel.driver(SimulatedSpark(Query(duel.world), checkpoint), 0)
             return duel
 
-        every_order(prepare, successor_goes_on, alike=True, step=max(4, new_subject().step))
+        every_order(prepare, successor_continues, alike=True, step=max(4, new_subject().step))
 
     def test_c04_two_drivers_with_other_sink_ids(self, new_subject: NewSubject) -> None:
         """The two drivers share one checkpoint; their option sinkId differs."""
@@ -168,11 +168,9 @@ class DriverRules(Contract):
                 duel.actors = commits_and_aborts(duel, spark, spark.plan(epoch))
                 return duel
 
-            every_order(prepare, successor_goes_on, step=new_subject().step)
+            every_order(prepare, successor_continues, step=new_subject().step)
 
-    def test_c04_a_driver_whose_rows_a_rival_has_cleaned_away(
-        self, new_subject: NewSubject
-    ) -> None:
+    def test_c04_a_driver_whose_rows_a_rival_has_discarded(self, new_subject: NewSubject) -> None:
         """Between its reads of the ledger and of the chunks: its error must name the rival."""
         world = new_subject()
         slow, quick = Query(world), Query(world)
@@ -223,7 +221,7 @@ class DriverRules(Contract):
         held = world.took_effect()
         require(held == Counter(["0#again"]), f"O1: an aborted attempt was decided: {held}")
 
-    def test_a02_an_abort_that_takes_the_ledger_away_beside_a_commit(
+    def test_a02_an_abort_that_removes_the_ledger_beside_a_commit(
         self, new_subject: NewSubject
     ) -> None:
         """No query has decided, so nothing is lost: the commit of a later run continues."""
@@ -275,7 +273,7 @@ def _only_rivals_are_refused(duel: Duel) -> None:
     refusals = [error for spark in duel.sparks for error in spark.refusals]
     strange = [error for error in refusals if not isinstance(error, ConcurrentDriver)]
     require(not strange, f"rejected with {strange}")
-    successor_goes_on(duel)
+    successor_continues(duel)
 
 
 def _one_query_wrote(duel: Duel) -> None:

@@ -39,7 +39,7 @@ def old(world: Subject, sink_id: str | None, *, repeatable: bool = False) -> Que
 class IdentityRules(Contract):
     """Checks with more than one query."""
 
-    def test_i01_a_replaced_checkpoint_is_refused(self, new_subject: NewSubject) -> None:
+    def test_i01_a_replaced_checkpoint_is_rejected(self, new_subject: NewSubject) -> None:
         """Whatever its epoch: below, equal to and above that of the ledger."""
         for sink_id, override in product((None, "orders"), (None, "continue:another")):
             world = new_subject()
@@ -50,9 +50,7 @@ class IdentityRules(Contract):
                 raises(CheckpointReplaced, new.start().write, epoch, rows(epoch, "x", query="new"))
                 unchanged(world, before, "a rejected query")
 
-    def test_i01_where_repeating_is_harmless_a_new_generation_starts(
-        self, new_subject: NewSubject
-    ) -> None:
+    def test_i01_a_repeatable_query_starts_a_new_generation(self, new_subject: NewSubject) -> None:
         """No row is skipped in silence, not even in epochs that the old query had, too."""
         for sink_id in (None, "orders"):
             world = new_subject()
@@ -69,7 +67,7 @@ class IdentityRules(Contract):
                 )
                 require_clean(world, *([new] if sink_id else [first, new]))
 
-    def test_i01_an_epoch_that_may_not_be_repeated_counts_for_ever(
+    def test_i01_an_epoch_that_is_not_repeatable_counts_forever(
         self, new_subject: NewSubject
     ) -> None:
         """No matter what the query became later: by a replay of that epoch, or by the next ones."""
@@ -112,7 +110,7 @@ class IdentityRules(Contract):
             raises(CheckpointReplaced, new.start().write, 0, rows(0, "x", query="new"))
             unchanged(world, before, "a rejected query")
 
-    def test_i01_a_query_that_decided_nothing_comes_back(self, new_subject: NewSubject) -> None:
+    def test_i01_a_query_that_decided_nothing_returns(self, new_subject: NewSubject) -> None:
         """The query that replaced it decided nothing either. Whoever decides has the sink."""
         for sink_id, aborted in product((None, "orders"), (True, False)):
             world = new_subject()
@@ -141,7 +139,9 @@ class IdentityRules(Contract):
         raises(CheckpointReplaced, new.start().write, 0, rows(0, "x", query="new"))
         unchanged(world, before, "a rejected query")
 
-    def test_i01_a_path_is_that_of_whoever_took_it_over(self, new_subject: NewSubject) -> None:
+    def test_i01_a_path_belongs_to_the_query_that_took_it_over(
+        self, new_subject: NewSubject
+    ) -> None:
         """A new query of the sink that had it before does not continue in silence."""
         world = new_subject()
         old(world, "orders")
@@ -153,7 +153,7 @@ class IdentityRules(Contract):
         unchanged(world, before, "a rejected query")
         owner.start().write(1, rows(1, "x", query="owner"))
 
-    def test_i01_another_sink_id_on_one_checkpoint_is_refused(
+    def test_i01_another_sink_id_on_one_checkpoint_is_rejected(
         self, new_subject: NewSubject
     ) -> None:
         """The new name would know nothing of the epochs that the checkpoint has committed."""
@@ -190,9 +190,7 @@ class IdentityRules(Contract):
             moved.start().write(epoch + 2, rows(epoch + 2, "x", query="moved"))
         require(new.ledger.owner.generation == 1, f"generation {new.ledger.owner.generation}")
 
-    def test_i02_a_query_that_was_replaced_never_commits_again(
-        self, new_subject: NewSubject
-    ) -> None:
+    def test_i02_a_replaced_query_never_commits_again(self, new_subject: NewSubject) -> None:
         """Neither its next epoch nor a replay; its staged rows belong to no query."""
         for sink_id in (None, "orders"):
             world = new_subject()
@@ -208,7 +206,7 @@ class IdentityRules(Contract):
             new.start().write(1, rows(1, "x", query="new"))
             require_clean(world, *([new] if sink_id else [first, new]))
 
-    def test_i02_a_query_that_was_forgotten_stays_away(self, new_subject: NewSubject) -> None:
+    def test_i02_a_forgotten_query_never_commits_again(self, new_subject: NewSubject) -> None:
         """Neither it nor the query that took the sink after it has decided anything."""
         world = new_subject()
         gone, heir = (Query(world, id=name, sink_id="orders") for name in ("gone", "heir"))

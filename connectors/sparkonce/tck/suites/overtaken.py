@@ -31,7 +31,7 @@ OLD, NEW, LATER = {f"old/0#{one}" for one in "uvwxyz"}, {"new/0#x", "new/0#y"}, 
 class OvertakenRules(Contract):
     """Checks of two writers of one target: the first died, and is finished late."""
 
-    def test_c22_what_others_decided_since_is_not_undone_in_silence(
+    def test_c22_newer_decisions_of_others_are_not_undone_in_silence(
         self, new_subject: NewSubject
     ) -> None:
         """Whoever finishes it: `recover`, another batch, or its own job, run again."""
@@ -43,14 +43,14 @@ class OvertakenRules(Contract):
                 Admin(old.store).recover(_status(old), over_newer=True)
                 require_rows(old.world, {*OLD, *NEW})
 
-    def test_c22_a_stream_that_restarts_goes_on(self, new_subject: NewSubject) -> None:
+    def test_c22_a_stream_that_restarts_continues(self, new_subject: NewSubject) -> None:
         """It finishes its own epoch; if it shares keys with others, its rows may be older."""
         for happened, old in _overtaken(new_subject, firsts=("stream", "foreachBatch")):
             with after(happened):
                 _write(old, OLD)
                 require_rows(old.world, {*OLD, *NEW})
 
-    def test_c22_an_overwrite_is_no_stream_that_goes_on(self, new_subject: NewSubject) -> None:
+    def test_c22_an_overwrite_is_no_stream_that_continues(self, new_subject: NewSubject) -> None:
         """In ``foreachBatch`` it would remove rows that others have written since."""
         for call in ("decide", "apply", "swap"):
             old = _writer(new_subject(), "foreachBatch", "old", empties=True)
@@ -59,12 +59,12 @@ class OvertakenRules(Contract):
                 _write(_writer(old.world, "stream", "new"), NEW)
                 raises(BatchOvertaken, _write, old, OLD)
 
-    def test_c22_what_is_dropped_takes_effect_no_more(self, new_subject: NewSubject) -> None:
+    def test_c22_a_dropped_decision_no_longer_takes_effect(self, new_subject: NewSubject) -> None:
         """Its applied rows stay, and its dropped rows are counted; others continue."""
         for happened, old in _overtaken(new_subject):
             with after(happened):
                 before = old.world.took_effect()
-                require(Admin(old.store).drop(_status(old)), "drop found nothing to give up")
+                require(Admin(old.store).drop(_status(old)), "drop found no decision")
                 Admin(old.store).recover(_status(old))
                 if old.follows is not Follows.ONCE:
                     _write(old, OLD)
@@ -79,7 +79,9 @@ class OvertakenRules(Contract):
                     wanted |= row
                 require_rows(old.world, wanted)
 
-    def test_c22_whoever_applies_what_is_dropped_stops(self, new_subject: NewSubject) -> None:
+    def test_c22_a_driver_that_applies_a_dropped_decision_stops(
+        self, new_subject: NewSubject
+    ) -> None:
         """Its driver receives an error, and applies no more of it."""
         for kind in WRITERS:
             old = _writer(new_subject(), kind, "old")
@@ -90,7 +92,7 @@ class OvertakenRules(Contract):
                     now = old.world.took_effect()
                     require(not now, f"rows took effect: {now}")
 
-    def test_c22_what_was_decided_before_is_no_reason(self, new_subject: NewSubject) -> None:
+    def test_c22_an_earlier_decision_is_no_reason(self, new_subject: NewSubject) -> None:
         """A decision is finished, no matter who wrote to the target before it."""
         for kind in WRITERS:
             world = new_subject()

@@ -36,7 +36,7 @@ class ReadRules(Contract):
         raise NotImplementedError("a subclass of ReadContract needs a fixture `reading`")
 
     @pytest.mark.parametrize("many", [0, 1, 2, 7, None])
-    def test_r01_each_row_lies_in_one_split(self, reading: ReadSubject, many: int | None) -> None:
+    def test_r01_each_row_is_in_one_split(self, reading: ReadSubject, many: int | None) -> None:
         """Checks R01."""
         table = rows(reading.many if many is None else many)
         reading.fill(table)
@@ -85,7 +85,7 @@ class ReadRules(Contract):
                 missing = wanted - Counter(_values(reading, field, [one]))
                 require(not missing, f"{one} removes {[*missing][:3]} from {drew}")
 
-    def test_r04_columns_that_are_asked_for(self, reading: ReadSubject) -> None:
+    def test_r04_requested_columns(self, reading: ReadSubject) -> None:
         """Checks R04."""
         table = rows(100)
         reading.fill(table)
@@ -98,7 +98,7 @@ class ReadRules(Contract):
             came, stored = _rows(batches), _rows(table.select(names).to_batches())
             require(sorted(came, key=repr) == sorted(stored, key=repr), f"other values of {names}")
 
-    def test_r05_values_come_back(self, reading: ReadSubject) -> None:
+    def test_r05_values_are_unchanged(self, reading: ReadSubject) -> None:
         """Checks R05, with the schema that the connector infers."""
         table = rows(500)
         reading.fill(table)
@@ -107,7 +107,7 @@ class ReadRules(Contract):
         require(schema.types == SCHEMA.types, f"the connector inferred {schema}")
         assert_same(found(reading, schema), table)
 
-    def test_r06_a_value_that_is_none_of_its_type(self, reading: ReadSubject) -> None:
+    def test_r06_a_value_of_another_type(self, reading: ReadSubject) -> None:
         """Checks R06."""
         reading.need("spoil")
         reading.fill(rows(10))
@@ -115,7 +115,7 @@ class ReadRules(Contract):
         with pytest.raises(ValueUnreadable, match=column):
             found(reading, SCHEMA)
 
-    def test_r07_a_read_that_is_given_up(self, reading: ReadSubject) -> None:
+    def test_r07_an_abandoned_read(self, reading: ReadSubject) -> None:
         """Checks R07: after the first batch of each split."""
         table = rows(reading.many)
         reading.fill(table)
@@ -126,7 +126,7 @@ class ReadRules(Contract):
             batches.close()  # type: ignore[attr-defined]
         assert_same(found(reading, SCHEMA), table)
 
-    def test_r07_a_store_that_goes_away(self, reading: ReadSubject) -> None:
+    def test_r07_a_store_that_becomes_unreachable(self, reading: ReadSubject) -> None:
         """Checks R07."""
         reading.need("outage")
         table = rows(reading.many)
@@ -154,7 +154,7 @@ class ReadRules(Contract):
         stored = _rows(table.to_batches())
         require(sorted(came, key=_id) == sorted(stored, key=_id), f"{len(came)} rows arrived")
 
-    def test_r09_an_answer_that_takes_too_long(self, reading: ReadSubject) -> None:
+    def test_r09_a_reply_that_takes_too_long(self, reading: ReadSubject) -> None:
         """Checks R09."""
         reading.need("slow")
         reading.fill(rows(3))
@@ -167,7 +167,7 @@ class ReadRules(Contract):
                 time.sleep(0.05)
             require(not running(), "the store keeps working on abandoned requests")
 
-    def test_r10_names_that_answers_have_for_themselves(self, reading: ReadSubject) -> None:
+    def test_r10_names_of_fields_in_replies(self, reading: ReadSubject) -> None:
         """Checks R10."""
         table = rows(reading.many)
         for at, name in enumerate(reading.words):

@@ -19,7 +19,7 @@ REFUSED = (BadRow, RowRefused, StoreRefused)
 class RefusalRules(Contract):
     """Checks with a row that only the server can reject."""
 
-    def test_c17_a_refused_row_costs_and_doubles_nothing(self, new_subject: NewSubject) -> None:
+    def test_c17_a_rejected_row_loses_and_duplicates_nothing(self, new_subject: NewSubject) -> None:
         """The commit and a restart fail at the row; then the server accepts it."""
         world = new_subject()
         world.need("refusal")

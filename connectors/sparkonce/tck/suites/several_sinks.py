@@ -27,7 +27,7 @@ ALIKE = [("orders", "Orders"), ("a_b", "a-b"), ("a.b", "a-b"), (f"{LONG}y", f"{L
 class SinkRules(ApplyRules):
     """Checks of neighbouring sinks."""
 
-    def test_s12_sinks_of_one_target_do_not_disturb_each_other(
+    def test_s12_sinks_of_one_target_do_not_affect_each_other(
         self, new_subject: NewSubject
     ) -> None:
         """Two queries write epochs in turns, with a row id in common."""

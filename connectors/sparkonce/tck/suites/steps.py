@@ -72,8 +72,8 @@ class StepRules(SinkRules):
             pairs = zip(clients, writes, strict=True)
             answers = race([partial(client.swap, name, *one) for client, one in pairs])
             now = world.observer.read(name)
-            told = ", ".join(brief(answer) for answer in answers)
-            seen = f"three clients swapped together and got {told}; the store has {brief(now)}"
+            results = ", ".join(brief(answer) for answer in answers)
+            seen = f"three clients swapped together and got {results}; the store has {brief(now)}"
             require(now in [one.new for one in writes] and set(answers) == {now}, seen)
 
     def test_s03_a_swap_that_arrives_again_writes_nothing(self, new_subject: NewSubject) -> None:
@@ -93,7 +93,7 @@ class StepRules(SinkRules):
         require(store.read(name) == third.new, f"the record is now {brief(store.read(name))}")
 
     def test_s04_staging_again_changes_nothing(self, new_subject: NewSubject) -> None:
-        """A chunk is staged twice; its twin of the same partition is another attempt."""
+        """A task stages a chunk twice; its twin of the same partition is another attempt."""
         world = new_subject()
         run = Query(world).start()
         tasks = [run.task(0), run.task(0)]
@@ -109,7 +109,7 @@ class StepRules(SinkRules):
         require_witness(world)
 
     def test_s05_every_attempt_is_listed(self, new_subject: NewSubject) -> None:
-        """By sink, before any ledger was written."""
+        """Each sink lists its own, before any ledger is written."""
         world = new_subject()
         query = Query(world, id=f"q-{new_token()}")
         run = query.start()
@@ -130,7 +130,7 @@ class StepRules(SinkRules):
         ages = [one.age for one in world.observer.staged(query.name)]
         require(all(0 <= age < 60 for age in ages), f"ages in seconds: {ages}")
 
-    def test_s06_a_chunk_that_is_not_whole_is_refused(self, new_subject: NewSubject) -> None:
+    def test_s06_an_incomplete_chunk_is_rejected(self, new_subject: NewSubject) -> None:
         """Missing, of another size, or of an unknown attempt."""
         world = new_subject()
         run = Query(world).start()
@@ -157,9 +157,7 @@ class StepRules(SinkRules):
         there = world.store.decide(good.decision)
         require(there == good.decided, f"all chunks exist, and decide left {brief(there)}")
 
-    def test_s06_chunks_that_a_failover_took_back_are_not_decided(
-        self, new_subject: NewSubject
-    ) -> None:
+    def test_s06_chunks_that_a_failover_lost_are_not_decided(self, new_subject: NewSubject) -> None:
         """A failover loses the last staged chunks right before the decision, but not the ledger."""
         world = new_subject()
         world.need("snapshot")
@@ -176,7 +174,7 @@ class StepRules(SinkRules):
         require_rows(world, {"a/0#a", "a/1#again"})
         require_agreement(world, query)
 
-    def test_s11_discard_drops_what_it_names(self, new_subject: NewSubject) -> None:
+    def test_s11_discard_removes_only_the_named_attempts(self, new_subject: NewSubject) -> None:
         """Attempts of this sink; the same attempt of another sink stays."""
         world = new_subject()
         mine, other = Query(world, id="mine").start(), Query(world, id="other").start()
@@ -191,7 +189,7 @@ class StepRules(SinkRules):
         wanted = {mine.query.name: {one.attempt for one in kept}, other.query.name: {task.attempt}}
         require(left == wanted, f"left: {left}, not {wanted}")
 
-    def test_s13_no_answer_is_unreachable(self, new_subject: NewSubject) -> None:
+    def test_s13_no_reply_is_unreachable(self, new_subject: NewSubject) -> None:
         """Every step of a store at a dead address raises `StoreUnreachable`."""
         world = new_subject()
         world.need("unreachable")
@@ -205,7 +203,7 @@ class StepRules(SinkRules):
             raises(StoreUnreachable, store.decide, good.decision)
             raises(StoreUnreachable, store.apply, good.manifest)
 
-    def test_s14_bytes_come_back_as_they_were(self, new_subject: NewSubject) -> None:
+    def test_s14_bytes_are_unchanged(self, new_subject: NewSubject) -> None:
         """A record and a chunk of a megabyte, with odd characters; and the longest name."""
         world = new_subject()
         body = "ä'\"\\`\n\t\N{PARTY POPPER}%s{}" * 60_000
