@@ -278,7 +278,7 @@ def test_example_in_readme_counts_each_row_once(
         (
             "test_files.py",
             "f01 or f02 or f05 or f12",
-            ["3 passed, 1 skipped", "it has no latestOffset"],
+            ["3 passed, 1 skipped", "it reports no latestOffset"],
         ),
     ],
     ids=["sink", "source"],
