@@ -31,7 +31,7 @@ MORE = {
     "BatchOvertaken": "operations.md#a-batch-that-was-overtaken",
     "CheckpointBehindSink": "operations.md#back-up-and-restore",
     "CheckpointDiverged": "operations.md#the-checkpoint-lost-its-last-offsets",
-    "CheckpointUnreadable": "checkpoints.md#where-a-checkpoint-may-lie",
+    "CheckpointUnreadable": "checkpoints.md#supported-locations",
     "ConcurrentDriver": "operations.md#a-second-driver",
     "DecisionLost": "operations.md#the-store-fails-over",
     "RecordDamaged": "operations.md#a-record-is-damaged",
