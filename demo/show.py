@@ -1,4 +1,4 @@
-"""What the demo shows: bars in a terminal, else a line now and then; and tables at the end."""
+"""The output of the demo: bars in a terminal, else a line now and then; and tables at the end."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from demo.ledgers import STREAMS, Caught, Streams
 
 SECONDS_BETWEEN_LINES = 5.0
 SECONDS_WITHOUT_NEWS = 60.0
-"""After which a line repeats its counts."""
+"""Seconds after which a line repeats its counts."""
 
 
 class Board:
-    """The progress of both streams, and what happens to their driver."""
+    """The progress of both streams, and the events of their driver."""
 
     def __init__(self, console: Console, total: int) -> None:
         self.console, self.total = console, total
@@ -39,13 +39,13 @@ class Board:
         self._bars.stop()
 
     def event(self, text: str, caught: Mapping[str, Caught] | None = None) -> None:
-        """Say what has happened, with the time; also what SIGKILL did to each stream."""
+        """Show an event with the time; also the effect of SIGKILL on each stream."""
         self.events.append((self._seconds(), text))
         self.caught = caught or self.caught
         self._print(f"[bold]{text}[/]")
 
     def update(self, streams: Streams, state: str) -> None:
-        """Show how far the streams are."""
+        """Show the progress of the streams."""
         self.state = state
         for task, stream in zip(self._bars.task_ids, STREAMS, strict=True):
             one = streams[stream]
@@ -64,14 +64,14 @@ class Board:
 
 
 def bars(console: Console, more: str = "") -> Progress:
-    """Bars of rows that are gone once they are through; none where there is no terminal."""
+    """Bars of rows, which disappear at the end; none without a terminal."""
     rows = TextColumn("{task.completed:>7,.0f} of {task.total:,.0f} rows " + more)
     columns = TextColumn("  {task.description}"), BarColumn(bar_width=28), rows
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 def streams_table(streams: Streams, caught: Mapping[str, Caught]) -> Table:
-    """What each stream has written, and how SIGKILL caught it."""
+    """The rows of each stream, and the effect of SIGKILL."""
     table = _table("What the streams wrote, by their ledgers")
     for name in ("rows", "epochs", "killed at", "replayed"):
         table.add_column(name, justify="right")
@@ -84,8 +84,8 @@ def streams_table(streams: Streams, caught: Mapping[str, Caught]) -> Table:
 
 
 def airports_table(verdict: Verdict) -> Table:
-    """The counters in Redis, below what the file says."""
-    table = _table("What was counted of each airport")
+    """The counters in Redis, each below the figures of the file."""
+    table = _table("The counters of each airport")
     table.add_column("by")
     for name in ("flights", "miles", "delay, minutes"):
         table.add_column(name, justify="right")

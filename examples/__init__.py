@@ -1,1 +1,1 @@
-"""Programs that a user writes; `python -m examples NAME` brings servers, runs and checks one."""
+"""Example programs of a user; `python -m examples NAME` starts servers, runs and checks one."""

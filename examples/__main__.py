@@ -1,4 +1,4 @@
-"""Runs an example on servers that it brings, and checks what is in the stores then."""
+"""Runs an example on its own servers, and then checks the contents of the stores."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SERVERS: dict[str, Callable[[], Any]] = {
 
 
 class World:
-    """Servers of the example's own, and what it put into them."""
+    """The servers of an example, and their data."""
 
     def __init__(self, stack: ExitStack, names: Sequence[str]) -> None:
         self.home = Path(stack.enter_context(TemporaryDirectory(ignore_cleanup_errors=True)))
@@ -51,7 +51,7 @@ class World:
 
     @property
     def addresses(self) -> dict[str, str]:
-        """What the program is told."""
+        """The environment variables of the program."""
         urls = {name: one.url for name, one in self.servers.items() if name != "KAFKA"}
         kafka = {"KAFKA": self.servers["KAFKA"].address} if "KAFKA" in self.servers else {}
         return {**urls, **kafka, "MYSQL": self.shop, "CHECKPOINTS": str(self.home / "checkpoints")}
@@ -89,7 +89,7 @@ class World:
 
 
 def _binary_and_log() -> Any:
-    """MySQL's server, or MariaDB's where only that is there, with a log that can be followed."""
+    """The server of MySQL, or of MariaDB if only that is installed, with a log for streams."""
     log = ("--log-bin=b", "--server-id=1", "--binlog-format=ROW", "--binlog-row-metadata=FULL")
     try:
         gtids = ("--gtid-mode=ON", "--enforce-gtid-consistency=ON")
@@ -99,7 +99,7 @@ def _binary_and_log() -> Any:
 
 
 def kafka_to_stores(world: World) -> bool:
-    """Two runs over one checkpoint; sums of the stores against those of what was produced."""
+    """Two runs over one checkpoint; compares sums in the stores with those of the produced rows."""
     orders = [
         {"order_id": n, "customer": f"c{n % 7}", "cents": random.randrange(10_000)}
         for n in range(ORDERS)
@@ -131,7 +131,7 @@ def kafka_to_stores(world: World) -> bool:
 
 
 def change_data_capture(world: World) -> bool:
-    """The table and the index against the state that the changes lead to."""
+    """Compares the table and the index with the state after all changes."""
     state: dict[int, dict[str, Any]] = {}
     draw = random.Random(7)
 
@@ -166,7 +166,7 @@ def change_data_capture(world: World) -> bool:
 
 
 def mysql_to_elasticsearch(world: World) -> bool:
-    """Two runs over one checkpoint; the index against the table, document by document."""
+    """Two runs over one checkpoint; compares the index with the table, document by document."""
     draw = random.Random(7)
     with connect_mysql(world.shop) as client, client.cursor() as cursor:
         cursor.execute(

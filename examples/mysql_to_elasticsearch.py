@@ -1,4 +1,4 @@
-"""A table of MySQL as an index: its rows, then every change of them, deletes too.
+"""A table of MySQL as an index: its rows, then all their changes, including deletes.
 
 Addresses come from the environment: MYSQL, ELASTICSEARCH, and CHECKPOINTS, a folder.
 """
@@ -15,7 +15,7 @@ def main() -> None:
         .option("url", os.environ["MYSQL"])
         .option("dbtable", "products")
         .option("startingPosition", "snapshot")
-        .option("maxRowsPerBatch", "1000000")  # of the snapshot, and of what was logged meanwhile
+        .option("maxRowsPerBatch", "1000000")  # of the snapshot, and of later changes
         .load()
     )
     query = (
@@ -27,7 +27,7 @@ def main() -> None:
         .option("opColumn", "_op")
         .option("createIndex", "true")
         .option("checkpointLocation", f"{os.environ['CHECKPOINTS']}/index")
-        .trigger(availableNow=True)  # without it, the index follows the table for ever
+        .trigger(availableNow=True)  # without it, the query follows the table until it is stopped
         .start()
     )
     query.awaitTermination()

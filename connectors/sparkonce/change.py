@@ -1,7 +1,6 @@
-"""What the rows of a query do to what is stored, by ``writeMode`` and ``opColumn``.
+"""How rows of a query change the stored rows, by ``writeMode`` and ``opColumn``.
 
-What a connector can't do it refuses by a table of contradictions, which `checks.refuse` goes
-through.
+A connector lists unsupported options in a table of contradictions; see `checks.refuse`.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ WORDS = {
     "update_postimage": WRITE,
     "update_preimage": NOTHING,
 }
-"""In any case. What stood there before an update is known to the update itself."""
+"""Operations, in any case. The image before an update is ignored, as the update suffices."""
 
 
 @lru_cache(maxsize=2)
@@ -49,24 +48,24 @@ def _numbers(most: int) -> pa.Array:
 
 
 class RowOperations(NamedTuple):
-    """The rows that do something."""
+    """The rows that have an effect."""
 
     rows: pa.RecordBatch
     deleted: Any | None = None
-    """For each whether it deletes; None if none does."""
+    """For each row whether it deletes; None if none does."""
     places: Any | None = None
-    """Of each, among all that were given; None if these are all."""
+    """The index of each row in the input; None if these are all rows."""
 
     def keyed(self, kept: Container[str | None]) -> pa.RecordBatch:
-        """The rows, in which those that delete have nulls in all columns but these.
+        """The rows; those that delete have nulls in all columns except these.
 
-        Only their key matters: the rest need not fit into the target any more.
+        Only the key of a delete matters: its other values need not fit into the target.
         """
         if self.deleted is None:
             return self.rows
         count = len(self.deleted)
         numbers = _numbers(1 << count.bit_length()).slice(0, count)
-        # By place: `if_else` takes no maps, and Arrow below 19 breaks slices of texts with it.
+        # By index: `if_else` accepts no maps, and before Arrow 19 breaks slices of texts.
         places = pc.if_else(self.deleted, pa.nulls(count, pa.int64()), numbers)
         named = zip(self.rows.schema.names, self.rows.columns, strict=True)
         columns = [one if name in kept else one.take(places) for name, one in named]
@@ -74,12 +73,12 @@ class RowOperations(NamedTuple):
 
 
 def split_operations(rows: pa.RecordBatch, name: str | None) -> RowOperations:
-    """The rows that do something, and what.
+    """The rows that have an effect, and their operations.
 
-    Every row is written where no column of operations has a `name`.
+    Without a `name` of an operation column, every row is written.
 
     Raises:
-        BadRow: an operation is none of those known.
+        BadRow: an operation is unknown.
     """
     if name is None:
         return RowOperations(rows)
@@ -90,8 +89,8 @@ def split_operations(rows: pa.RecordBatch, name: str | None) -> RowOperations:
         raise BadRow(
             f"Column {name!r} holds {describe_value(rows.column(name)[row])}, which is no"
             f" operation; the row: {describe_row(rows, row)}",
-            why=f"option opColumn knows {', '.join(WORDS)}",
-            todo="translate it before the sink, or filter such rows out",
+            why=f"option opColumn accepts {', '.join(WORDS)}",
+            todo="translate it before the sink, or filter out these rows",
         )
     deleted = pa.array(list(WORDS.values()), pa.bool_()).take(found)
     places = None
@@ -102,15 +101,15 @@ def split_operations(rows: pa.RecordBatch, name: str | None) -> RowOperations:
 
 
 def require_unstored(name: str | None, *others: str | None) -> None:
-    """Refuse a column of operations that another option names, too.
+    """Reject an operation column that another option names, too.
 
     Raises:
-        OptionError: it is one of `others`.
+        OptionError: the column is one of `others`.
     """
     if name is not None and name in others:
         raise OptionError(
             f"Option opColumn names column {name!r}, and so does another option",
-            why="operations are not stored",
+            why="the sink does not store operations",
             todo="name another column",
         )
 
@@ -119,23 +118,23 @@ Names: TypeAlias = tuple[str, ...]
 """Names of columns."""
 
 Nulls: TypeAlias = Literal["write", "keep"]
-"""Whether a null is written, or leaves what is stored."""
+"""Whether a null overwrites the stored value, or keeps it."""
 
 
 @dataclass(frozen=True)
 class Append(Variant):
-    """A row is added."""
+    """Add each row."""
 
 
 @dataclass(frozen=True)
 class Upsert(Variant):
-    """A row is written under its key, whether it is there or not.
+    """Write each row under its key, whether the key exists or not.
 
     Attributes:
-        key: columns that name a row.
-        nulls: what a null does.
-        order: the column by which the highest row of a key wins; None for the last one.
-        op: the column that says whether a row is written or deleted; None if all are written.
+        key: columns that identify a row.
+        nulls: the effect of a null.
+        order: the column by which the highest row of a key wins; None for the last row.
+        op: the column that says whether to write or delete a row; None to write all.
     """
 
     key: Names
@@ -146,7 +145,7 @@ class Upsert(Variant):
 
 @dataclass(frozen=True)
 class Update(Variant):
-    """The columns of a row are written over those stored under its key; others stay."""
+    """Overwrite the columns of the row that is stored under the key; other columns stay."""
 
     key: Names
     nulls: Nulls = "write"
@@ -154,7 +153,7 @@ class Update(Variant):
 
 @dataclass(frozen=True)
 class Increment(Variant):
-    """The columns `added` are added to what is stored under the key."""
+    """Add the columns `added` to the values stored under the key."""
 
     key: Names
     added: Names
@@ -162,7 +161,7 @@ class Increment(Variant):
 
 @dataclass(frozen=True)
 class Delete(Variant):
-    """What is stored under the key is deleted; `order` as in `Upsert`."""
+    """Delete the row that is stored under the key; `order` as in `Upsert`."""
 
     key: Names
     order: str | None = None
@@ -172,7 +171,7 @@ Change: TypeAlias = Append | Upsert | Update | Increment | Delete
 
 
 def mode_of(change: Change) -> str:
-    """The value of option ``writeMode`` that stands for it, by which it is stored, too."""
+    """The value of option ``writeMode`` for a change, also its name in the store."""
     return type(change).__name__.lower()
 
 
@@ -186,7 +185,7 @@ def parse(
 ) -> Change:
     """The change that options describe.
 
-    `added` gives the columns that an increment adds; `usual` is done where options don't say.
+    `added` returns the columns that an increment adds; `usual` is the default change.
 
     Raises:
         OptionError: an option names no column of the schema, or one that is not stored.
@@ -212,42 +211,42 @@ def parse(
 
 
 def commutes(change: Change) -> bool:
-    """Whether rows may take effect after those of other writers that came later.
+    """Whether rows may take effect after newer rows of other writers.
 
-    An upsert may not: the older values would stand. Nor a delete: the row may be a new one.
+    An upsert may not: it would restore older values. Nor may a delete: the row may be a new one.
     """
     return isinstance(change, Append | Increment)
 
 
 def deletes(change: Change) -> checks.Contradiction:
-    """What holds for every connector that can overwrite."""
+    """The contradiction for every connector that can overwrite."""
     return (
         isinstance(change, Delete),
         "Mode overwrite and option writeMode=delete contradict each other",
-        "the target is emptied first, and nothing would be written",
-        "leave writeMode out, or use mode append",
+        "the sink would first empty the target, and then write nothing",
+        "omit writeMode, or use mode append",
     )
 
 
 def contradictions(change: Change, options: Options) -> Iterator[checks.Contradiction]:
-    """What holds for every connector that has the options in question."""
+    """The contradictions for every connector that has these options."""
     both = f"Options writeMode={mode_of(change)} and {{}} contradict each other"
     yield (
         not isinstance(change, Append) and not change.key,
         f"Option key is missing, and writeMode={mode_of(change)} needs it",
-        "it says which stored row a row is about",
-        'add .option("key", ...), the columns that name a row',
+        "it determines which stored row a row changes",
+        'add .option("key", ...), the columns that identify a row',
     )
     yield (
         options["nulls"] == "keep" and not hasattr(change, "nulls"),
         both.format("nulls=keep"),
-        "nulls says whether a null is written over what is stored",
-        "leave nulls out",
+        "nulls says whether a null overwrites the stored value",
+        "omit nulls",
     )
     yield (
         options.get("opColumn") and not isinstance(change, Upsert),
         both.format("opColumn"),
-        "opColumn says of each row whether it is written or deleted",
-        "leave writeMode out, or set it to upsert",
+        "opColumn says for each row whether to write or delete it",
+        "omit writeMode, or set it to upsert",
     )
     yield checks.dead_letter(options)

@@ -1,4 +1,4 @@
-"""What every connector asks of options and schema, before any server is asked."""
+"""Checks of options and schema that all connectors share; they need no server."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from sparkonce.option_values import suggestion
 from sparkonce.values import spark_types, text
 
 Contradiction = tuple[Any, str, str, str]
-"""When options don't fit each other or the target, what is wrong, why, and what to do."""
+"""A condition under which options contradict each other or the target; what, why, what to do."""
 
 
 def refuse(contradictions: Iterable[Contradiction]) -> None:
-    """Refuse options of which one of these is so.
+    """Reject options for which one of these conditions holds.
 
     Raises:
-        OptionError: it says which.
+        OptionError: it names the first one.
     """
     for when, what, why, todo in contradictions:
         if when:
@@ -27,12 +27,12 @@ def refuse(contradictions: Iterable[Contradiction]) -> None:
 
 
 def column(option: str, name: str, schema: pa.Schema) -> str:
-    """The column that an option names, in its case or another.
+    """The column that an option names; an exact match wins over one in another case.
 
-    An error shows the `option` as it is given: its name, or name and value.
+    Errors show `option` unchanged: its name, or name and value.
 
     Raises:
-        OptionError: the query has no such column, or several.
+        OptionError: the query lacks the column, or has several that match.
     """
     found = [other for other in schema.names if other == name]
     found = found or [other for other in schema.names if other.lower() == name.lower()]
@@ -41,8 +41,8 @@ def column(option: str, name: str, schema: pa.Schema) -> str:
     if found:
         raise OptionError(
             f"Option {option} names column {name!r}, which may be one of several",
-            why=f"the query has {', '.join(map(repr, found))}, which differ by case alone",
-            todo="write one of them exactly as it is, or rename the others before the sink",
+            why=f"the query has {', '.join(map(repr, found))}, which differ only in case",
+            todo="spell one of them exactly, or rename the others before the sink",
         )
     raise OptionError(
         f"Option {option} names column {name!r}, which the query does not have",
@@ -57,26 +57,26 @@ def key_column(option: str, name: str, schema: pa.Schema) -> str:
     See `column`.
 
     Raises:
-        OptionError: the query has no such column, or its equal values have different texts.
+        OptionError: the query lacks the column, or equal values of it have different texts.
     """
     found = column(option, name, schema)
     kind = spark_types.spark_type(schema.field(found))
     if "collate" in kind:
         raise OptionError(
             f"Option {option} names column {found!r} of type {kind}",
-            why="by its collation texts are equal that are not the same, so that one row of Spark's"
-            " would become several in the store",
-            todo="cast it to a plain string before the sink; where case does not count,"
+            why="its collation treats different texts as equal, so one row of Spark would become"
+            " several in the store",
+            todo="cast it to a plain string before the sink; if case does not matter,"
             f" cast(lower({found}) as string)",
         )
     return found
 
 
 def require_texts(fields: Iterable[pa.Field], store: str) -> list[str]:
-    """The names of columns that are stored as text or JSON.
+    """The names of columns, all of which can be stored as text or JSON.
 
     Raises:
-        OptionError: the type of one has no documented form.
+        OptionError: the type of a column has no documented form.
     """
     names = []
     for field in fields:
@@ -96,10 +96,10 @@ def require_addable(
 ) -> list[str]:
     """The names of the columns that ``writeMode=increment`` adds.
 
-    `adds` says in an error what the store adds.
+    `adds` says in errors what the store can add.
 
     Raises:
-        OptionError: one can't be added, or there is none.
+        OptionError: a column can't be added, or all belong to the key.
     """
     names = []
     for field in fields:
@@ -130,7 +130,7 @@ def dead_letter(options: Mapping[str, Any]) -> Contradiction:
     return (
         (options.get("onBadRow") == "deadLetter") != bool(options.get("deadLetter")),
         "Options onBadRow=deadLetter and deadLetter belong together",
-        "the one says that bad rows are put aside, the other where",
+        "the first one keeps bad rows, the second one says where",
         "set both, for example deadLetter=orders_bad, or none",
     )
 
@@ -140,12 +140,12 @@ def version(options: Mapping[str, Any]) -> Iterator[Contradiction]:
     yield (
         (options["txnAppId"] is None) != (options["txnVersion"] is None),
         "Options txnAppId and txnVersion belong together",
-        "the one says whose writes are numbered, the other is the number",
+        "the first one names the application, the second one numbers its writes",
         "set both, for example txnAppId=nightly and txnVersion=20261124, or none",
     )
     yield (
         options["txnAppId"] is not None and options["sinkId"] is not None,
         "Options txnAppId and sinkId contradict each other",
-        "each of them names what remembers the last batch",
-        "leave sinkId out",
+        "each of them names the ledger that records the last batch",
+        "omit sinkId",
     )

@@ -1,6 +1,6 @@
-"""Records of sparkonce's own in the store: frozen dataclasses as JSON values, and back.
+"""The encoding of sparkonce's records in the store: frozen dataclasses as JSON values, and back.
 
-What is read there is not trusted: a field that is unknown, missing or of another type is an error.
+Records are not trusted: a field that is unknown, missing or of another type is an error.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ T = TypeVar("T")
 Loader = Callable[[Any], Any]
 
 RESTORE = "restore it from a backup of the store"
-DELETE = f"{RESTORE}, or delete it there: it is written anew"
+DELETE = f"{RESTORE}, or delete it there: sparkonce writes it again"
 FORGET = f"{RESTORE}, or give the sink up: sparkonce forget URL {{name!r}}"
 
 UNREADABLE = (
     *(AttributeError, IndexError, KeyError, TypeError, ValueError),
     *(OverflowError, RecursionError, StructError, NotPacked),
 )
-"""What code raises that reads values which are not as this package writes them."""
+"""Errors of code that reads values of an unexpected form."""
 
 
 class UnknownField(ValueError):
@@ -39,24 +39,24 @@ VARIANT = "is"
 
 
 class Variant:
-    """A base of dataclasses of which a field may hold any: JSON names the class, under ``is``."""
+    """The base of dataclasses for fields with several types: JSON names the class under ``is``."""
 
 
 @contextmanager
 def reading(name: str, todo: str = RESTORE) -> Iterator[None]:
-    """Around code that takes a record apart.
+    """Convert errors of code that parses a record.
 
     `todo` says what an operator can do.
 
     Raises:
-        RecordDamaged: it is not as sparkonce writes it.
+        RecordDamaged: the record does not have sparkonce's format.
     """
     try:
         yield
     except UNREADABLE as error:
-        why, todo = "something else has written it, or damaged it", todo.format(name=name)
-        if isinstance(error, UnknownField):  # else a newer release's record were given up
-            why = f"a newer release of sparkonce has written it, or {why}"
+        why, todo = "another program wrote or damaged it", todo.format(name=name)
+        if isinstance(error, UnknownField):  # else a user would give up a newer release's record
+            why = f"a newer release of sparkonce wrote it, or {why}"
             todo = f"upgrade sparkonce here; or, if no newer release writes there, {todo}"
         raise RecordDamaged(
             f"The record {name!r} of sparkonce can't be read: {type(error).__name__}: {error}",
@@ -66,7 +66,7 @@ def reading(name: str, todo: str = RESTORE) -> Iterator[None]:
 
 
 def dump(value: Any) -> Any:
-    """A frozen dataclass as JSON values; fields that have their default are left out."""
+    """A frozen dataclass as JSON values, without fields that have their default."""
     if is_dataclass(value):
         held = ((one, getattr(value, one.name)) for one in fields(value))
         changed = {one.name: dump(now) for one, now in held if now != _default(one)}
@@ -82,20 +82,20 @@ def _default(one: Field[Any]) -> Any:
 
 
 def load(kind: type[T], value: Any) -> T:
-    """What `dump` made these JSON values of.
+    """The inverse of `dump`.
 
     Raises:
         TypeError: a value is of another type, or a field is missing.
-        UnknownField: there is one.
+        UnknownField: the values have an unknown field.
     """
     return cast("T", _load(kind, value))
 
 
 def require_whole(kind: type, values: Mapping[str, Any]) -> None:
-    """See that no field is missing of what `asdict` has written, not even one with a default.
+    """Check that the output of `asdict` has all fields, even those with a default.
 
     Raises:
-        TypeError: one is.
+        TypeError: a field is missing.
     """
     lacking = {one.name for one in fields(kind)} - values.keys()
     if lacking:
@@ -103,10 +103,10 @@ def require_whole(kind: type, values: Mapping[str, Any]) -> None:
 
 
 def require_kinds(values: Mapping[str, Any], kinds: Mapping[str, Any]) -> None:
-    """See that values read from JSON are of the types of their names.
+    """Check that values from JSON have the types of their names.
 
     Raises:
-        TypeError: one is not.
+        TypeError: a value has another type.
     """
     _load_each(kinds, values)
 
@@ -117,7 +117,7 @@ def _load(kind: Any, value: Any) -> Any:
 
 @cache
 def _loader(kind: Any) -> Loader:
-    """What makes a value of a type; made once, since each commit reads a ledger several times."""
+    """The loader of a type, cached since each commit reads a ledger several times."""
     origin, inner = get_origin(kind), get_args(kind)
     if is_dataclass(kind):
         return _of_fields(kind)
@@ -181,7 +181,7 @@ def _load_tuple(kinds: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
     values = _require(value, isinstance(value, list))
     if kinds[-1] is not ...:
         return tuple(map(_load, kinds, _require(values, len(values) == len(kinds))))
-    if kinds[0] in (int, str):  # of which a manifest may hold many
+    if kinds[0] in (int, str):  # a manifest may hold many of them
         return tuple(_require(values, {*map(type, values)} <= {kinds[0]}))
     return tuple(map(_loader(kinds[0]), values))
 

@@ -1,10 +1,9 @@
-"""What the sinks of a process share: a client, or a pool of connections, for each server and user.
+"""Shared connections of a process: a client, or a pool of connections, for each server and user.
 
-Its key is what determines a connection, never all that a sink's options say; else a session that
-runs many queries, each with a checkpoint of its own, meets the server's limit of connections. Those
-that nobody has used for a while are closed and forgotten, with the secrets that their keys hold, by
-a thread that lives as long as there are any. A forked process begins with none: two of them must
-not speak on one socket.
+The key has only the options that determine a connection, never all options of a sink. Otherwise a
+session with many queries, each with its own checkpoint, would reach the server's limit of
+connections. A thread closes and forgets idle connections, with the secrets in their keys; it runs
+while any exist. A forked process starts without connections: two processes must not share a socket.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ IDLE = 30.0
 
 
 class Idling(Protocol):
-    """A client or pool that can be used again after its connections were closed."""
+    """A client or pool that remains usable after its connections were closed."""
 
     def close_idle(self) -> None:
         """Close the connections that nobody uses now."""
@@ -38,7 +37,7 @@ T = TypeVar("T", bound=Idling)
 
 
 def shared(key: Hashable, make: Callable[[], T]) -> T:
-    """What this process has for a key; it is made, and counts as used, when first asked for."""
+    """The object of this process for a key; the first call creates it, which counts as a use."""
     here = _here()
     with here.lock:
         if key not in here.made:
@@ -49,18 +48,18 @@ def shared(key: Hashable, make: Callable[[], T]) -> T:
 
 
 def used(what: Idling) -> None:
-    """Note that something was used just now: after `IDLE` seconds more it is closed."""
+    """Record a use: the object is closed after `IDLE` more seconds."""
     _here().used(what)
 
 
 def forget() -> None:
-    """Close what this process shares and nobody uses now; whoever comes next makes it anew."""
+    """Close all shared connections that nobody uses now; the next caller opens new ones."""
     _here().forget()
 
 
 class _Process:
     def __init__(self) -> None:
-        self.lock = threading.RLock()  # the garbage collector may give a client back within it
+        self.lock = threading.RLock()  # the garbage collector may return a client while it is held
         self.made: dict[Hashable, Any] = {}
         self._last: dict[Idling, float] = {}
         self._closes = False
@@ -80,7 +79,7 @@ class _Process:
         _close_all(over)
 
     def _begin(self) -> None:
-        """Start what closes; where no thread can be had now, whoever comes next tries again."""
+        """Start the closing thread; if that fails now, the next use tries again."""
         try:
             threading.Thread(target=self._close, name="sparkonce-idle", daemon=True).start()
         except RuntimeError:
@@ -95,7 +94,7 @@ class _Process:
             _close_all(over)
 
     def _over(self) -> tuple[list[Idling], float]:
-        """What is to be closed, and how long the rest has; 0 if there is none."""
+        """The idle connections, and the seconds until the next check; 0 if none remain."""
         with self.lock:
             since = time.monotonic() - IDLE
             over = [what for what, at in self._last.items() if at <= since]
@@ -111,7 +110,7 @@ def _close_all(over: Iterable[Idling]) -> None:
     for what in over:
         try:
             what.close_idle()
-        except Exception as error:  # whatever it is, the others must be closed, too
+        except Exception as error:  # after any error, the others must be closed, too
             log.warning("Idle connections could not be closed: %s: %s", type(error).__name__, error)
 
 
@@ -134,9 +133,9 @@ Client = TypeVar("Client", bound=Closable)
 
 
 class SharedClient(Generic[Client]):
-    """A client for all who may use the same one at once; a new one is made once it was idle.
+    """A client for concurrent users; after an idle time the next user gets a new one.
 
-    `make` gives one, which connects at its first request.
+    `make` returns a client that connects at its first request.
     """
 
     def __init__(self, make: Callable[[], Client]) -> None:
@@ -145,7 +144,7 @@ class SharedClient(Generic[Client]):
 
     @contextmanager
     def client(self) -> Iterator[Client]:
-        """It is not closed within the block; others may use it, too."""
+        """The client, which stays open within the block; others may use it, too."""
         with self._lock:
             client = self._client = self._client or self._make()
             self._users += 1
@@ -168,12 +167,12 @@ FILES = ("tlsCaFile", "tlsCertFile", "tlsKeyFile")
 
 
 def tls_files(options: Mapping[str, Any]) -> dict[str, str]:
-    """The options that name files, and the files."""
+    """The options that name files, with the files."""
     return {name: str(options[name]) for name in FILES if options.get(name)}
 
 
 def require_files(files: Mapping[str, str]) -> None:
-    """Refuse files that are not there.
+    """Reject missing files.
 
     Raises:
         OptionError: it names the option.
@@ -182,15 +181,15 @@ def require_files(files: Mapping[str, str]) -> None:
         if not Path(path).is_file():
             raise OptionError(
                 f"Option {name}={path!r} names no file",
-                why="it is read on the driver and on every executor",
+                why="the driver and every executor read it",
                 todo="put the file there, readable by Spark's user",
             )
 
 
 def tls_context(files: Mapping[str, str], *, verify: bool = True) -> ssl.SSLContext:
-    """What a client asks of the server's certificate.
+    """The TLS context of a client.
 
-    Without ``tlsCaFile`` the system's certificates are trusted.
+    Without ``tlsCaFile`` it trusts the system's certificates.
     """
     made = ssl.create_default_context(cafile=files.get("tlsCaFile"))
     if not verify:

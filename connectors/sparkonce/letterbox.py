@@ -20,16 +20,16 @@ E = TypeVar("E")
 T = TypeVar("T")
 
 VARIES = r"(?<![A-Za-z])'[^']*'|[0-9]+"
-"""What differs in reasons of one kind: numbers, and what is in quotes (none begins in can't)."""
+"""The varying parts in reasons of one kind: numbers, and quoted text (not after can't)."""
 
 
 @dataclass(frozen=True)
 class StoredLetter:
-    """One row that could not be stored; docs/dead-letters.md says what its parts are.
+    """One dead letter; docs/dead-letters.md describes its parts.
 
     Attributes:
-        id: names it within its box.
-        at: when it was written, as the store shows it.
+        id: identifies it within its box.
+        at: the time of its write, as the store shows it.
     """
 
     id: str
@@ -44,14 +44,14 @@ class StoredLetter:
     base64: tuple[str, ...]
 
     def to_json(self) -> dict[str, object]:
-        """Its parts as JSON values."""
+        """The parts as JSON values."""
         return asdict(self)
 
 
 class LetterKind(NamedTuple):
-    """Letters of one sink for one kind of reason.
+    """Letters of one sink with one kind of reason.
 
-    The reason has "..." where the letters differ; `last` is when the last one was written.
+    The reason has "..." where the letters differ; `last` is the time of the last one.
     """
 
     sink: str
@@ -66,13 +66,13 @@ class Letterbox(Protocol):
     name: str
 
     def kinds(self) -> list[LetterKind]:
-        """What is in it, the most frequent first."""
+        """The kinds of its letters, the most frequent first."""
 
     def read(self, sink: str | None, most: int) -> list[StoredLetter]:
         """The oldest letters."""
 
     def drop(self, ids: Collection[str]) -> int:
-        """Delete letters; how many of them were there."""
+        """Delete letters; returns how many of them existed."""
 
 
 @runtime_checkable
@@ -80,13 +80,13 @@ class KeepsLetters(Protocol):
     """A store with dead letters."""
 
     def letterboxes(self) -> Sequence[Letterbox]:
-        """Those that option ``deadLetter`` names, or that are found."""
+        """The boxes that option ``deadLetter`` names, or all that the store finds."""
 
 
 def kinds(letters: Iterable[tuple[str, str, str]]) -> list[LetterKind]:
     """The kinds of letters, the most frequent first.
 
-    Of each letter it takes the sink, the reason, and when it was written, as `moment` shows it.
+    Each letter is its sink, its reason, and its time as `moment` shows it.
     """
     counts: Counter[tuple[str, str]] = Counter()
     last: dict[tuple[str, str], str] = {}
@@ -103,23 +103,24 @@ def readable(
     read: Callable[[E], T],
     look: Callable[[str], str],
 ) -> Iterator[T]:
-    """What can be read of entries; a warning tells of the first that is passed over.
+    """The readable entries; a warning names the first that is skipped.
 
-    `read` raises one of `codec.UNREADABLE`; `look` says how an operator finds the entry of an id.
+    `read` raises one of `codec.UNREADABLE` for an unreadable one. `look` says how an operator finds
+    the entry of an id.
     """
-    is_told = False
+    has_warned = False
     for id_, entry in entries:
         try:
             wanted = read(entry)
         except UNREADABLE:
-            if not is_told:
+            if not has_warned:
                 said = error_text(
-                    f"Entry {id_} of {box}, and perhaps others, is no letter and is passed over",
-                    why="something else has written it",
-                    todo=f"delete it, once it is looked at: {look(id_)}",
+                    f"Skipping entry {id_} of {box}, and perhaps others, which is no letter",
+                    why="another program wrote it",
+                    todo=f"inspect it, then delete it: {look(id_)}",
                 )
                 log.warning("%s", said)
-            is_told = True
+            has_warned = True
         else:
             yield wanted
 
@@ -132,6 +133,6 @@ def base64_columns(base64: str) -> tuple[str, ...]:
 
 
 def moment(millis: int) -> str:
-    """A moment as letters show it."""
+    """A Unix time in milliseconds as letters show it."""
     found = datetime.fromtimestamp(millis / 1000, timezone.utc)
     return found.isoformat(timespec="milliseconds")

@@ -2,7 +2,7 @@
 
 A task *stages* chunks and returns a `Receipt`. The driver *decides* an epoch by writing its
 `Manifest` into the sink's ledger with a compare-and-set, *applies* the chunks that the manifest
-names, and *finishes*. `docs/protocol.md` tells the whole story.
+names, and *finishes*. `docs/protocol.md` is the specification.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
 
 
 class Follows(Enum):
-    """Which epochs may come after one that is decided."""
+    """The epochs that may follow a decided one."""
 
     NEXT = "next"
-    """A stream's: epoch N comes after N - 1, and any other is an error."""
+    """Of a stream: epoch N follows N - 1, and any other is an error."""
     GROWS = "grows"
-    """A batch's with a number: any higher one; one that writes nothing leaves a gap."""
+    """Of a batch with a number: any higher one; a batch without rows leaves a gap."""
     ONCE = "once"
-    """A batch's without a number: there is no other, and a repetition can't be told from it."""
+    """Of a batch without a number: no other epoch, and nothing distinguishes a repetition."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """One run of a writer, at one of its epochs; `Task` and `Driver` each act for one.
+    """One run of a writer, at one of its epochs; each `Task` and `Driver` acts for one.
 
     Attributes:
         query_id: the streaming query, the ``txnAppId``, or a random name of a batch.
-        run_id: of this ``start()`` of a query. Of a batch what runs it: the execution of the
-            micro-batch, or the session of a batch with a name. Empty where it can't be known.
+        run_id: of this ``start()`` of a query. For a batch, the execution of the micro-batch, or
+            the session of a batch with a name. Empty if unknown.
         epoch: the number of the micro-batch, the ``txnVersion``, or 0.
-        follows: which epochs may come after it.
-        named: whether ``txnAppId`` and ``txnVersion`` say who writes.
-        stream: the query in whose ``foreachBatch`` that is; empty outside.
+        follows: which epochs may follow it.
+        named: whether ``txnAppId`` and ``txnVersion`` name the writer.
+        stream: the query whose ``foreachBatch`` writes; empty outside of one.
     """
 
     query_id: str
@@ -51,65 +51,63 @@ class Origin:
 
 
 D = TypeVar("D")
-"""What a connector knows of a plan: a small frozen dataclass of its own."""
+"""The connector's part of a plan: its own small frozen dataclass."""
 
 Stored = Mapping[str, Any]
-"""JSON values that are kept in the store."""
+"""JSON values that the store keeps."""
 
 FORMAT = 1
 """Version of the manifest and of the chunks it names."""
 
 Encoder = Callable[["pa.RecordBatch"], bytes]
-"""Turns rows into one chunk, in the form that the store applies fastest; raises `BadRow`."""
+"""Encodes rows as one chunk, in the form that the store applies fastest; raises `BadRow`."""
 
 
 Reasons = Mapping[str, tuple[int, str]]
-"""Why rows can't be stored: for each kind of reason how many rows, and the reason of the first."""
+"""Why rows can't be stored: for each kind of reason the number of rows and the first reason."""
 
 
 @runtime_checkable
 class BadRowSplitter(Protocol):
-    """An encoder that can put rows into a chunk as dead letters, which can't be stored."""
+    """An encoder that puts bad rows into a chunk as dead letters."""
 
     def split(self, rows: pa.RecordBatch) -> tuple[bytes, Reasons]:
-        """The chunk of these rows, and why the bad ones among them are."""
+        """The chunk of these rows, and the reasons of the bad ones."""
 
 
 Advance = Callable[[int], None]
-"""Told how many rows were applied since the last call."""
+"""Receives the number of rows that were applied since the last call."""
 
 
 def no_progress(rows: int) -> None:
-    """An `Advance` that nobody watches."""
+    """An `Advance` that ignores progress."""
 
 
 def digest(text: str) -> str:
-    """A short name for a long text, the same in every process and for ever."""
+    """A short name for a long text, the same in every process and release."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
 class Plan(Generic[D]):
-    """What a sink does with rows. Options and schema fix it, but for `shape`.
+    """What a sink does with rows. Options and schema fix it, except `shape`.
 
     Attributes:
-        target: the place in the store where rows go, for example ``hash:user:{id}``.
+        target: the place in the store that receives the rows, for example ``hash:user:{id}``.
         repeatable: applying the same rows again changes nothing, if nothing else has written to
-            their keys since. So it is with upserts. A delete is none: what it deletes was written
-            by something else, and may have been written anew; nor is what expires.
-        columns: number of columns, to size chunks by.
+            their keys since. Upserts are repeatable. Deletes are not: something else wrote the
+            deleted row, and may have written it again. Rows that expire are not, either.
+        columns: number of columns, which determines the size of chunks.
         commutes: whether its rows may take effect after those that others have decided since, with
-            the same outcome. So it is with appends and increments, unless the target is emptied
-            first.
-        empties: whether the target is emptied first.
+            the same outcome. Appends and increments commute, unless they first empty the target.
+        empties: whether the sink first empties the target.
         detail: what the connector needs to encode and to apply a chunk.
-        stored: the same as JSON values, as the manifest keeps it.
-        cells: values in a chunk unless ``chunkRows`` says otherwise. The usual number is about
-            10 ms of work for a store.
-        rows: in a chunk, at most, unless ``chunkRows`` says otherwise.
-        bytes: of Arrow data in a chunk, at most.
-        key: columns that tell a row from others, for errors about one.
-        shape: a digest of what tasks know of the target, where they check rows against it; see
+        stored: `detail` as JSON values, for the manifest.
+        cells: values in a chunk unless ``chunkRows`` is set. The default takes a store about 10 ms.
+        rows: most rows in a chunk unless ``chunkRows`` is set.
+        bytes: most bytes of Arrow data in a chunk.
+        key: columns that identify a row, for errors.
+        shape: a digest of the target's columns, if tasks check rows against them; see
             `Store.check`.
     """
 
@@ -128,11 +126,11 @@ class Plan(Generic[D]):
 
 
 P = TypeVar("P", bound="Plan[Any] | None")
-"""A plan, or none where there is no query."""
+"""A plan, or None without a query."""
 
 
 def attempt_of(run_id: str, token: str) -> str:
-    """The name of an attempt: that of its run in short, and a random token."""
+    """The name of an attempt: a digest of its run id, and a random token."""
     return f"{digest(run_id)}-{token}"
 
 
@@ -147,7 +145,7 @@ class Task(Origin):
 
 @dataclass(frozen=True)
 class Chunk:
-    """Bytes ready to apply. A task numbers its chunks from 0 (`seq`)."""
+    """Encoded rows, ready to apply. A task numbers its chunks from 0 (`seq`)."""
 
     task: Task
     seq: int
@@ -157,15 +155,15 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a task tells the driver: the chunks it staged, or the decision for which it skipped.
+    """The report of a task to the driver: its staged chunks, or the decision for which it skipped.
 
     Attributes:
         rows: the row count of each chunk, in the order of `seq`.
         sizes: the bytes of each chunk.
-        skipped: token of the decision that made the task skip its rows; None if it did not.
-        bad: rows of the chunks that go into dead letters.
+        skipped: token of the decision for which the task skipped its rows; None if it did not.
+        bad: rows of the chunks that become dead letters.
         shape: of the plan, see `Plan`.
-        seconds: that it took to compute and stage the rows.
+        seconds: the time to compute and stage the rows.
     """
 
     task: Task
@@ -193,18 +191,17 @@ class Part:
 
 @dataclass(frozen=True)
 class Manifest:
-    """A decided epoch: everything that applying it needs, whatever today's options say.
+    """A decided epoch: everything needed to apply it, regardless of the present options.
 
     Attributes:
         sink: name of the ledger (sink id and target).
         token: the random name of this decision.
-        detail: what its plan stored.
-        parts: the attempts that count, in the order of their partitions.
-        notes: what the store itself added when it prepared to apply (a fence, a write index).
-        unstored: rows that went into dead letters in the epochs before this one, since the last
-            row that was stored.
-        commutes: whether it may be applied after what others have decided since, see `Plan`; or
-            its keys are its own.
+        detail: `stored` of its plan.
+        parts: the decided attempts, in the order of their partitions.
+        notes: what the store itself added in `Store.prepare` (a fence, a write index).
+        unstored: dead letters of the epochs before this one, since the last stored row.
+        commutes: whether it may be applied after what others have decided since: its plan commutes,
+            see `Plan`, or no other writer has its keys.
     """
 
     sink: str
@@ -237,7 +234,7 @@ class Manifest:
 
 
 class Applied(NamedTuple):
-    """How many rows of an epoch went into dead letters, and whether any other one was stored."""
+    """The number of an epoch's rows that became dead letters, and whether any row was stored."""
 
     aside: int = 0
     stored: bool = True
@@ -246,13 +243,13 @@ class Applied(NamedTuple):
 ALL_STORED = Applied()
 
 Finish = Callable[[Applied], "Record"]
-"""Gives the record of a finished epoch."""
+"""Returns the record of a finished epoch."""
 
 
 class AuxiliaryRecord(NamedTuple):
-    """A text that each decision writes anew, too long to be a part of the ledger.
+    """A text that each decision replaces, too long to be part of the ledger.
 
-    It is the body of a record of this name, which has the stamp of the decision.
+    It becomes the body of a record with this name and the stamp of the decision.
     """
 
     name: str
@@ -264,10 +261,10 @@ class Record:
     """A named register in the store, replaced by compare-and-set on its stamp.
 
     Attributes:
-        revision: moved by every write; 0 means that there is no such record.
-        stamp: random, differs in every write. Unlike a revision it never comes back, not even
-            after a store lost writes.
-        token: the decision that is being applied; empty where there is none.
+        revision: every write moves it; 0 means that the record does not exist.
+        stamp: random, differs in every write. Unlike a revision it never recurs, not even after a
+            store lost writes.
+        token: the decision that is being applied; empty without one.
         body: JSON text, opaque to the store.
     """
 
@@ -278,13 +275,13 @@ class Record:
 
 
 class Proposal(NamedTuple):
-    """What is written where an epoch is decided.
+    """A decision that a driver asks the store to write.
 
     Attributes:
         record: the ledger, with the decision.
-        over: the stamp that must be there.
+        over: the stamp that the present record must have.
         manifest: the decision.
-        beside: what is kept under a name of its own, over whatever is there, in the same step.
+        beside: an auxiliary record, which the same step writes unconditionally.
     """
 
     record: Record
@@ -295,12 +292,12 @@ class Proposal(NamedTuple):
 
 @dataclass(frozen=True)
 class Staged:
-    """An attempt found in the store's log, for cleaning and for ``sparkonce status``.
+    """An attempt in the store's log, for cleaning and for ``sparkonce status``.
 
     Attributes:
-        age: seconds since its last chunk was staged, by the clock of the store: those of tasks and
-            of who asks may be wrong.
-        bytes: of its chunks, asked for what is `fresh`; 0 if the store does not tell.
+        age: seconds since the task staged its last chunk, by the clock of the store, as the clocks
+            of tasks and callers may be wrong.
+        bytes: of its chunks, for a `fresh` list; 0 if the store does not report them.
     """
 
     attempt: str
@@ -312,5 +309,5 @@ class Staged:
 
     @property
     def run(self) -> str:
-        """The run of the query in short."""
+        """A digest of the run id."""
         return self.attempt.rpartition("-")[0]

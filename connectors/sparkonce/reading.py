@@ -1,6 +1,6 @@
-"""What a connector implements to be read, by splits of what is there, and to be followed.
+"""The interfaces of a connector for batch reads, by splits of the stored rows, and for streams.
 
-A feed gives positions, what lies between two, and the rows.
+A feed returns positions, the splits between two positions, and their rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Operator: TypeAlias = Literal["=", "<", "<=", ">", ">="]
 
 @dataclass(frozen=True)
 class Compare:
-    """The column has a value, and it compares so with another; texts are compared for equality.
+    """The column has a value for which the comparison holds; for texts only equality.
 
     A value is a bool, int, float, Decimal, str, bytes, date or datetime.
     """
@@ -43,7 +43,7 @@ class OneOf:
 
 @dataclass(frozen=True)
 class Null:
-    """The column has no value; or, `inverted`, it has one."""
+    """The column is null; or, if `inverted`, it is not."""
 
     column: str
     inverted: bool = False
@@ -63,32 +63,32 @@ Filters: TypeAlias = Sequence[Filter]
 
 
 Split: TypeAlias = Any
-"""A part of what is read: whatever the connector needs to read it, frozen, and picklable."""
+"""A read split: any frozen and picklable object that the connector needs to read it."""
 
 ALWAYS = (
     *LOGIN,
     Option(
         "columns",
-        "Columns to be read: `id,name`. Default: all. Spark tells no reader which columns a query"
-        " uses, so this is what spares the others.",
+        "Columns to read: `id,name`. Default: all. Spark does not report to readers which columns"
+        " a query uses, so only this option skips the others.",
         columns,
     ),
     TIMEOUT,
     Option(
         "maxRetries",
-        "Retries where the store can't be reached before the first row of a split, at growing"
+        "Retries while the store is unreachable, before the first row of a split, at growing"
         " intervals of 0.1 s to 5 s.",
         integer(0, 1000),
         8,
     ),
 )
-"""Options of all that is read, as a batch or as a stream."""
+"""Options of all reads, of batches and of streams."""
 
 READS = (
     *ALWAYS,
     Option(
         "pushFilters",
-        "Whether conditions of a query narrow what is read:"
+        "Whether the store applies conditions of the query."
         " `spark.sql.python.filterPushdown.enabled` must be true, too, and is false by default.",
         boolean,
         False,
@@ -99,34 +99,34 @@ READS = (
 
 @dataclass(frozen=True)
 class Scan:
-    """What is asked for: rows of a schema, which has all that Arrow needs, narrowed by filters."""
+    """The rows to read: their Arrow schema, and filters that may exclude rows."""
 
     schema: pa.Schema
     filters: Filters = ()
 
 
 class Rows(Protocol):
-    """What gives the rows of splits. Made on the driver, and anew in each task."""
+    """Returns the rows of splits. Created on the driver, and again in each task."""
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
-        """The rows of a split, in batches of the schema that was asked for.
+        """The rows of a split, in batches of the requested schema.
 
         Raises:
-            StoreUnreachable: before the first batch it may be tried again; later Spark does that.
-            ValueUnreadable: a value is none of the type that was asked for.
-            UnreadLost: of a feed, rows of the split are gone.
+            StoreUnreachable: before the first batch the caller may retry; later Spark does.
+            ValueUnreadable: a value is not of the requested type.
+            UnreadLost: of a feed, the store lost rows of the split.
         """
 
 
 class Source(Rows, Protocol):
-    """What is read of a store. It keeps nothing.
+    """A batch read of a store. It keeps no state.
 
-    Every row lies in one split, and a split that is read again gives the same rows, as long as
-    nobody writes. Where somebody does, each row is as it was at some moment of the read.
+    Every row belongs to one split. A second read of a split returns the same rows, as long as
+    nobody writes. If somebody writes, each row is as of some moment of the read.
     """
 
     def splits(self) -> Sequence[Split]:
-        """The parts that can be read at once; at least one, if there is any row.
+        """The splits, which tasks read in parallel; at least one if the store has a row.
 
         Raises:
             StoreError: the store can't be read.
@@ -135,121 +135,121 @@ class Source(Rows, Protocol):
 
 @runtime_checkable
 class Readable(Protocol):
-    """A connector that can be read; `reads` are all options that a read knows."""
+    """A connector that supports batch reads; `reads` are all their options."""
 
     reads: Sequence[Option]
 
     def infer(self, options: Options) -> pa.Schema:
-        """The schema of what is there, with the types that lose nothing."""
+        """The schema of the stored rows, with types that lose nothing."""
 
     def source(self, options: Options, scan: Scan) -> Source:
-        """What is read, with these options.
+        """The source for these options.
 
         Raises:
-            OptionError: they don't fit what is asked for.
+            OptionError: the options do not fit the scan.
         """
 
 
 Position: TypeAlias = dict[str, Any]
-"""How far a store was read, as JSON: whatever the connector needs to go on from there."""
+"""A place in a feed, as JSON: all that the connector needs to continue from it."""
 
 STARTS = "startingPosition"
-"""The option that every stream has, and no batch: by it the two are told apart."""
+"""The option that distinguishes a stream from a batch: every stream has it, and no batch."""
 
 FOLLOWS = (
     Option(
         "maxRowsPerBatch",
-        "About how many rows an epoch has at most (Spark 4.2 or newer). Default: all there are.",
+        "Approximate limit of rows in an epoch (Spark 4.2 or newer). Default: no limit.",
         integer(1, 2**53),
     ),
     Option(
         "failOnDataLoss",
-        "Whether the query stops where rows that it has not read are gone, or else goes on without"
-        " them, with a warning.",
+        "Whether the query stops if the store lost rows that it has not read. If false, it"
+        " continues without them, with a warning.",
         boolean,
         True,
     ),
     *ALWAYS,
 )
-"""Options of all connectors that are followed."""
+"""Options of all connectors that support streams."""
 
 
 class Feed(Rows, Protocol):
-    """Changes of a store, in an order that never changes. It keeps nothing but connections.
+    """Changes of a store, in an order that never changes. It keeps only connections.
 
-    Spark asks again for what lies between two positions, by another process, a day later: the same
-    rows must come, or an error that says which are gone.
+    Spark may read the changes between two positions again, a day later and in another process. The
+    feed must then return the same rows, or an error that names the lost ones.
 
     Attributes:
-        unit: what a query can be behind by: ``rows``, if the store can count them.
-        of: what is followed, as far as its positions don't say so: at least of which store.
+        unit: the unit of a query's lag: ``rows``, if the store can count them.
+        of: identifies the feed as far as its positions do not: at least the store.
     """
 
     unit: str
     of: str
 
     def begin(self) -> Position:
-        """Where a new query begins, as option ``startingPosition`` says.
+        """The start of a new query, by option ``startingPosition``.
 
         Raises:
-            StoreError: the store does not tell.
+            StoreError: the store does not report it.
         """
 
     def latest(self) -> Position:
-        """The end of what is there now.
+        """The present end of the feed.
 
         Raises:
-            StoreError: the store does not tell.
+            StoreError: the store does not report it.
         """
 
     def advance(self, after: Position, goal: Position, most: int | None) -> Position:
-        """Where an epoch ends that begins behind `after`, and does not go beyond `goal`.
+        """The end of an epoch that begins after `after`, and ends at `goal` or before.
 
         Args:
-            after: where it begins.
-            goal: another position, which was the latest one, now or before.
-            most: rows that it may have; more, if what belongs together has more. None is no limit.
+            after: where the epoch begins.
+            goal: another position, which is or was the latest one.
+            most: limit of rows; the epoch exceeds it to keep changes together. None is no limit.
 
         Returns:
-            The end; `after` itself where no row lies behind it.
+            The end; `after` itself if no row follows it.
 
         Raises:
-            StoreError: the store does not tell.
-            UnreadLost: rows behind `after` are gone.
+            StoreError: the store does not report it.
+            UnreadLost: the store lost rows after `after`.
         """
 
     def passed(self, after: Position, goal: Position) -> Position:
-        """Where a query is that has found no row behind `after` up to `goal`, and ends.
+        """The position of a query that has found no row from `after` to `goal`, and ends.
 
-        What a position says of things that are not followed now stays as it was.
+        Parts of a position that belong to something not followed now stay unchanged.
         """
 
     def between(self, after: Position, end: Position) -> Sequence[Split]:
-        """The parts of what lies behind `after`, up to `end`, in the order of the changes.
+        """The splits of the changes after `after`, up to `end`, in the order of the changes.
 
         Raises:
             StoreError: the store can't be read.
-            UnreadLost: rows between them are gone.
+            UnreadLost: the store lost rows between the two.
         """
 
     def behind(self, after: Position, end: Position) -> int | None:
-        """How many of them lie between two positions; None where nothing tells cheaply."""
+        """The number of rows between two positions; None if the store cannot count them cheaply."""
 
 
 @runtime_checkable
 class Followable(Protocol):
-    """A connector that can be followed; `follows` are all options that a stream knows."""
+    """A connector that supports streams; `follows` are all their options."""
 
     follows: Sequence[Option]
 
     def infer_feed(self, options: Options) -> pa.Schema:
-        """The schema of the changes, with the types that lose nothing."""
+        """The schema of the changes, with types that lose nothing."""
 
     def feed(self, options: Options, scan: Scan) -> Feed:
-        """What is followed, with these options.
+        """The feed for these options.
 
         Raises:
-            OptionError: they don't fit what is asked for.
+            OptionError: the options do not fit the scan.
         """
 
 
@@ -260,7 +260,7 @@ VERSION = 1
 
 
 class Follower:
-    """One query and its feed, for as long as the query runs."""
+    """One query and its feed, while the query runs."""
 
     def __init__(self, feed: Feed) -> None:
         self.feed = feed
@@ -269,23 +269,24 @@ class Follower:
         self._last: Offset = BEGINNING
 
     def beginning(self) -> Offset:
-        """What stands for the beginning; where that is, the end of the first epoch will say."""
+        """The offset of the beginning; its position becomes part of the first epoch's end."""
         self._begin()
         return BEGINNING
 
     def stop_at_what_is_there(self) -> None:
-        """Go no further than the feed does now."""
+        """Read no further than the present end of the feed."""
         self._begin()
         self._goal = self.feed.latest()
 
     def end(self, start: Offset, most: int | None) -> Offset:
-        """Where the epoch ends that begins at `start`; `start` itself if there is nothing new.
+        """The end of the epoch that begins at `start`; `start` itself without new rows.
 
-        Spark has kept `start`, or it is the beginning. The epoch may have about `most` rows.
+        `start` is an offset that Spark kept, or the beginning. The epoch has about `most` rows at
+        most.
 
         Raises:
             UnsupportedQuery: the offset is not of this package.
-            StoreError: the store does not tell, or rows are gone.
+            StoreError: the store does not report the end, or lost rows.
         """
         after = self._position(start) if start else self._begin()
         goal = self.feed.latest() if self._goal is None else self._goal
@@ -296,10 +297,10 @@ class Follower:
         return self._last
 
     def end_of_all(self) -> Offset:
-        """The same for a Spark that neither tells where an epoch begins nor sets limits.
+        """The end of an epoch, for a Spark that neither passes its start nor sets limits.
 
-        It asks for this before it asks where the query begins, and for that of a query that has
-        begun, too.
+        This Spark calls it before it asks for the beginning, also for a query that has already
+        begun.
         """
         begun, at = self._begin(), self.feed.latest()
         after = self._position(self._last) if self._last else at
@@ -313,13 +314,13 @@ class Follower:
 
         Raises:
             UnsupportedQuery: an offset is not of this package.
-            StoreError: the store can't be read, or rows are gone.
+            StoreError: the store can't be read, or lost rows.
         """
         after, at = self._position(start or {**end, "at": end.get("from")}), self._position(end)
         return [] if after == at else self.feed.between(after, at)
 
     def report(self) -> Offset:
-        """The newest offset there is, and how far this query is behind it, if the store tells."""
+        """The newest offset, with the lag of this query if the store reports it."""
         latest = self.feed.latest()
         found = self.feed.behind(self._position(self._last), latest) if self._last else None
         behind = {} if found is None else {f"{self.feed.unit}Behind": found}
@@ -340,12 +341,12 @@ class Follower:
             raise UnsupportedQuery(
                 f"The checkpoint has an offset that this release can't read: {offset!r}",
                 why="another source wrote it, or a later release of sparkonce",
-                todo="go on with what wrote it, or begin with a new checkpointLocation",
+                todo="continue with what wrote it, or start with a new checkpointLocation",
             )
         if of != self.feed.of:
             raise UnsupportedQuery(
                 f"The checkpoint is of {of}, and the query follows {self.feed.of}",
-                why="its place in the one is none in the other: changes would be missed",
-                todo="follow what was followed, or begin with a new checkpointLocation",
+                why="a position in one is no position in the other: the query would miss changes",
+                todo="follow the former source, or start with a new checkpointLocation",
             )
         return found

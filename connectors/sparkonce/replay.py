@@ -1,4 +1,4 @@
-"""The way back of dead letters: their rows as a DataFrame, to be mended and written again."""
+"""Restores dead letters: their rows as a DataFrame, to correct and write again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LETTERS = (
 """The schema of the files that ``sparkonce letters --move`` writes."""
 
 LONGEST = str(2**31 - 1)
-"""Letters of a text in JSON, where Spark would read 20 million of them."""
+"""Most characters of a string in JSON; Spark's default is 20 million."""
 
 Restore: TypeAlias = Callable[[Column], Column]
 
@@ -34,7 +34,7 @@ def rows(
     lacking: Collection[str] = (),
     without: Collection[str] = (),
 ) -> DataFrame:
-    """The rows of dead letters, as the query had them.
+    """The rows of dead letters, as in the query.
 
     Args:
         letters: as read from the store, or from files of ``sparkonce letters --move``.
@@ -42,15 +42,16 @@ def rows(
         row: the column of `letters` that has the rows.
         base64: the column that names the columns in which strings are base64: an array, or the
             JSON text of one.
-        lacking: columns of `schema` that a row may lack, where they are then null: a write mode
-            that does not store a column leaves it out of what a server refuses.
-        without: columns that rows have, and `schema` leaves out.
+        lacking: columns of `schema` that a row may lack; they are then null. A write mode that does
+            not store a column omits it from the rows that a server rejects.
+        without: columns of the rows that `schema` omits.
 
     Returns:
         The columns of `letters`, and those of `schema` as fields of a column ``restored``.
 
-    It is an error when the DataFrame is used that a row can't be read, as it was cut or changed by
-    hand; or that its columns, or the fields inside them, have other names than those of `schema`.
+    The use of the DataFrame fails if a row is unreadable, because somebody cut or changed it. It
+    also fails if the columns of a row, or the fields inside them, have other names than those of
+    `schema`.
     """
     kind = _parsed(schema) if isinstance(schema, str) else schema
     readable = _readable_struct(kind)
@@ -58,7 +59,7 @@ def rows(
     encoded = letters[base64]
     if isinstance(letters.schema[base64].dataType, spark.StringType):
         encoded = f.from_json(encoded, "array<string>")
-    own = "sparkonce_row", "sparkonce_base64"  # read once, and not for each column anew
+    own = "sparkonce_row", "sparkonce_base64"  # parsed once, not again for each column
     read = f.from_json(named(letters[row]), readable, {"mode": "FAILFAST", "maxStringLen": LONGEST})
     known = letters.select("*", read.alias(own[0]), encoded.alias(own[1]))
     fields = [_field(known[own[0]], known[own[1]], field) for field in kind.fields]
@@ -68,10 +69,10 @@ def rows(
 def _require_names(
     row: str | None, kind: spark.StructType, lacking: Collection[str], without: Collection[str]
 ) -> str | None:
-    """The row, if its names are those of the schema, or from_json would make null of others."""
+    """The row, if its names match the schema; otherwise from_json would return nulls."""
     try:
         value = json.loads(row or "null")
-    except ValueError:  # for from_json to tell
+    except ValueError:  # from_json reports it
         return row
     if isinstance(value, dict):
         absent = {name: None for name in lacking if name in kind.names}
@@ -79,9 +80,9 @@ def _require_names(
         for problem in _misnamed({**absent, **kept}, kind, ""):
             raise OptionError(
                 f"A dead letter {problem}; it begins with {(row or '')[:80]!r}",
-                why="its value would be lost, or null in its place",
-                todo="give the schema of the query that wrote the row; name a column that its write"
-                " mode does not store in `lacking`, and one that shall be left out in `without`",
+                why="its value would be lost or replaced by null",
+                todo="use the schema of the query that wrote the row. Name columns that its write"
+                " mode does not store in `lacking`, and columns to omit in `without`",
             )
     return row
 
@@ -100,10 +101,10 @@ def _misnamed(value: Any, kind: spark.DataType, path: str) -> Iterator[str]:
 def _misnamed_fields(value: dict[str, Any], kind: spark.StructType, path: str) -> Iterator[str]:
     for name in value:
         if name not in kind.names:
-            yield f"has {path + name!r}, and the schema has not"
+            yield f"has {path + name!r}, which the schema lacks"
     for field in kind.fields:
         if field.name not in value:
-            yield f"has no {path + field.name!r}, and the schema has"
+            yield f"lacks {path + field.name!r}, which the schema has"
         else:
             yield from _misnamed(value[field.name], field.dataType, f"{path}{field.name}.")
 
@@ -119,12 +120,12 @@ def _field(read: Column, encoded: Column, field: spark.StructField) -> Column:
 
 def _parsed(ddl: str) -> spark.StructType:
     kind = spark.StructType.fromDDL(ddl)
-    assert isinstance(kind, spark.StructType)  # noqa: S101 (as the DDL of columns is)
+    assert isinstance(kind, spark.StructType)  # noqa: S101 (DDL of columns is a struct)
     return kind
 
 
 def _readable(kind: spark.DataType) -> spark.DataType:
-    """The type as which ``from_json`` reads a value: it takes no maps of keys but strings."""
+    """The type with which ``from_json`` reads a value: it accepts only maps with string keys."""
     if isinstance(kind, spark.ArrayType):
         return spark.ArrayType(_readable(kind.elementType))
     if isinstance(kind, spark.StructType):
@@ -145,7 +146,7 @@ def _readable_struct(kind: spark.StructType) -> spark.StructType:
 
 
 def _is_ready(kind: spark.DataType, *, armored: bool) -> bool:
-    """Whether a value is as it was once ``from_json`` has read it."""
+    """Whether ``from_json`` already returns the original value."""
     if isinstance(kind, spark.ArrayType):
         return _is_ready(kind.elementType, armored=armored)
     if isinstance(kind, spark.StructType):
@@ -157,7 +158,7 @@ def _is_ready(kind: spark.DataType, *, armored: bool) -> bool:
 
 
 def _is_seconds(kind: spark.DataType) -> bool:
-    """Whether it is an interval of seconds alone, of which Spark reads ``-0.5`` as ``0.5``."""
+    """Whether it is an interval of seconds alone; Spark reads ``-0.5`` of it as ``0.5``."""
     second = spark.DayTimeIntervalType.SECOND
     return isinstance(kind, spark.DayTimeIntervalType) and kind.startField == second
 

@@ -1,4 +1,4 @@
-"""One sink as its options describe it: the same on the driver and in every task."""
+"""The sink that options describe: the same on the driver and in every task."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sink:
-    """A connected sink, and what follows from its options.
+    """A connected sink, with everything derived from its options.
 
     Attributes:
-        encoder: makes what turns rows into chunks.
-        may_be_unreadable: whether a warning is enough where the checkpoint can't be read.
+        encoder: creates the encoder of chunks for a plan.
+        may_be_unreadable: whether a warning is enough if the checkpoint is unreadable.
     """
 
     options: Options
@@ -42,7 +42,7 @@ class Sink:
     may_be_unreadable: bool
 
     def check(self) -> Sink:
-        """Refuse server and target where they are not fit; the sink with the plan for them."""
+        """Reject an unfit server or target; returns the sink with the plan for them."""
         return replace(self, plan=self.patience.run(lambda: self.store.check(self.plan)))
 
     def committer(self) -> Committer:
@@ -59,16 +59,16 @@ class Sink:
 def open_sink(
     connector: str, raw: Mapping[str, str], schema: pa.Schema, *, overwrite: bool = False
 ) -> Sink:
-    """The sink for these options; a process keeps it, with its connection, for later epochs.
+    """The sink for these options; a process keeps it and its connection for later epochs.
 
-    To `overwrite` is to have rows take the place of all that is in the target.
+    With `overwrite`, the rows replace all rows of the target.
 
     Raises:
         OptionError: an option is wrong, or does not fit the schema.
         MissingExtra: the client library is not installed.
         UnsupportedQuery: the connector can't overwrite.
     """
-    # As bytes, since Arrow takes schemas for equal whose metadata, with Spark's types, differ.
+    # As bytes, since Arrow ignores metadata, with Spark's types, when it compares schemas.
     return _open(connector, frozenset(raw.items()), schema.serialize().to_pybytes(), overwrite)
 
 
@@ -88,7 +88,7 @@ def _open(path: str, raw: frozenset[tuple[str, str]], schema: bytes, overwrite: 
         made = connector.encoder(plan)
         return made if sorts else naming_rows(made, plan.key)
 
-    # Without offsets to compare, rows may be applied again: harmless where that is repeatable.
+    # Without offsets to compare, rows may be applied again: harmless for a repeatable plan.
     unreadable = "warn" if plan.repeatable else "fail"
     rows = parsed["chunkRows"] or max(20, min(plan.rows, plan.cells // max(1, plan.columns)))
     return Sink(
@@ -120,6 +120,6 @@ def _overwriting(connector: Connector, plan: Plan[Any], options: Options) -> Pla
         raise OptionError(
             "Mode overwrite and option ownKeys contradict each other",
             why="an overwrite removes the rows of every writer of the target",
-            todo="leave ownKeys out",
+            todo="omit ownKeys",
         )
     return replace(connector.overwriting(plan, options), commutes=False, empties=True)

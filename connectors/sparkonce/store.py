@@ -1,6 +1,6 @@
-"""What a connector implements, and how it is found: by its path (Spark), or by a URL (the CLI).
+"""The interface of a connector, and its lookup: by its path (Spark), or by a URL (the CLI).
 
-The records and manifests that they are given are those of `sparkonce.protocol`.
+`sparkonce.protocol` defines the records and manifests that a connector receives.
 """
 
 from __future__ import annotations
@@ -42,99 +42,99 @@ if TYPE_CHECKING:
 class Store(Protocol):
     """The steps that a connector implements; each one is atomic in the store.
 
-    A step raises `StoreUnreachable` when the connection broke or no answer came, also if it may
-    have taken effect: the core finds out by moving the revision. It must not resend by itself
-    what is not idempotent.
+    A step raises `StoreUnreachable` after a broken connection or without a reply, even if it may
+    have taken effect: the core learns the outcome by moving the revision. A step must not resend
+    a request that is not idempotent.
     """
 
     def check(self, plan: P) -> P:
-        """Refuse a server on which the guarantee can't be kept; runs before every epoch.
+        """Reject a server that cannot keep the guarantee; runs before every epoch.
 
-        Returns the plan, with what tasks must know of the target to see whether it can hold a
-        value; they get it from the writer that Spark makes for the epoch.
+        Returns the plan with what tasks must know of the target, to judge whether it can hold a
+        value. They receive it from the writer that Spark creates for the epoch.
 
         Args:
-            plan: of the query, whose target is looked at, too; None where there is no query.
+            plan: of the query, whose target is checked, too; None without a query.
         """
 
     def read(self, name: str) -> Record:
-        """The record as last written (never a stale copy); ``Record()`` if there is none."""
+        """The record as last written (never a stale copy); ``Record()`` if it does not exist."""
 
     def swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
-        """Write a record by compare-and-set; return what is there then.
+        """Write a record by compare-and-set; return the record that the store has then.
 
         Args:
             name: of the record.
-            new: to be written. One of revision 0 takes the record away: then there is none, and
-                `names` lists it no more, unless something is staged.
-            over: the stamp that must be there; empty where there must be no record.
-            applied: how many chunks of the decision that is there must have been applied. A
-                failover may bring a decision back, and not the rows that were applied after it;
-                such an epoch must not be finished.
+            new: the new record. One of revision 0 removes the record, and `names` lists it no
+                longer, unless its sink has staged chunks.
+            over: the stamp that the present record must have; empty if none may exist.
+            applied: how many chunks of the present decision must be applied. A failover may restore
+                a decision without the rows that were applied after it, and nobody may finish that
+                epoch.
         """
 
     def doom(self, name: str, new: Record, over: str, attempts: Sequence[str]) -> Record:
-        """Write `new` as `swap` does; if it is there then, drop these attempts of the sink `name`.
+        """Write `new` as `swap` does, and on success discard these attempts of the sink `name`.
 
-        In one atomic step where the store can, and then the attempts first: a full store may take
-        no write but one that makes room. Else first the record, then `discard` while that is there.
-        Returns what is there then.
+        In one atomic step where the store can, and then the attempts first: a full store may accept
+        only writes that free memory. Otherwise first the record, then `discard` under its stamp.
+        Returns the record that the store has then.
         """
 
     def names(self) -> list[str]:
-        """The names of all records, and of all sinks that have something staged."""
+        """The names of all records, and of all sinks that have staged chunks."""
 
     def unfinished(self, kin: str) -> list[str]:
-        """The sinks of one target that have a decision which is not wholly applied.
+        """The sinks of one target that have decided an epoch and not finished it.
 
         A batch asks for them, so the cost must not grow with the number of the other sinks.
 
         Args:
-            kin: how their names end, see `ledger.kin_of`.
+            kin: the suffix of their names, see `ledger.kin_of`.
         """
 
     def decided_after(self, name: str) -> list[str]:
-        """The sinks of the same target that decided last after this one did.
+        """The sinks of the same target whose last decision is newer than this one's.
 
         By the order in which the store wrote the decisions, not by a clock: after a failover the
-        clock is another host's.
+        clock belongs to another host.
 
         Args:
             name: of a sink with an unfinished decision.
         """
 
     def stage(self, chunk: Chunk) -> None:
-        """Append one chunk to the log. Repeating it changes nothing.
+        """Append one chunk to the log. A repetition changes nothing.
 
         Raises:
-            ChunkTooLarge: the store takes only smaller ones; nothing of it is there.
+            ChunkTooLarge: the chunk exceeds the limit of the store; no part of it is stored.
         """
 
     def staged(self, sink: str, *, fresh: bool = False) -> list[Staged]:
-        """The attempts in the log of a sink; with `fresh` also what was staged a moment ago."""
+        """The attempts in the log of a sink; with `fresh` also the most recent chunks."""
 
     def prepare(self, manifest: Manifest) -> Manifest:
-        """Add what applying needs: a fence, the index that a name stands for; often nothing."""
+        """Add what applying needs: a fence, or the index behind an alias; often nothing."""
 
     def publish(self, proposal: Proposal, finish: Finish) -> Record | None:
-        """Decide, apply and finish in one atomic step; None if that can't be done with this epoch.
+        """Decide, apply and finish in one atomic step; None if this epoch needs several steps.
 
-        Nothing is done unless the stamp that is there is the one of the decision. Returns what is
-        there then.
-        The chunks may stay: commit discards them once this is done.
+        The step changes nothing unless the present stamp is the one that the proposal names.
+        Returns the record that the store has then. The chunks may stay: the commit discards them
+        afterwards.
 
         Raises:
-            StagedDataMissing: a chunk is gone or has another size; nothing is done.
+            StagedDataMissing: a chunk is missing or has another size; nothing changed.
         """
 
     def decide(self, proposal: Proposal) -> Record:
-        """Write a decision as `swap` does, if each chunk of its manifest is there, whole.
+        """Write a decision as `swap` does, if the log has each chunk of its manifest complete.
 
-        In one atomic step: a failover may take back what was staged last. A store without
-        transactions looks right before it writes. Returns what is there then.
+        In one atomic step, as a failover may lose the newest chunks. A store without transactions
+        checks right before it writes. Returns the record that the store has then.
 
         Raises:
-            StagedDataMissing: a chunk is gone or has another size; nothing is written.
+            StagedDataMissing: a chunk is missing or has another size; nothing was written.
         """
 
     def apply(
@@ -142,19 +142,19 @@ class Store(Protocol):
     ) -> Applied:
         """Apply the decided chunks; each takes effect once, however often this is called.
 
-        Returns what became of all rows of the epoch, also of those that were applied before.
-        Nothing is held (no lock, no open transaction) while `advance` runs.
+        Returns the outcome of all rows of the epoch, including rows from earlier calls. It holds
+        nothing (no lock, no open transaction) while `advance` runs.
 
         Args:
             manifest: the decision.
-            advance: told of rows as they are applied, not of those that were applied before.
-            since: when this process prepared the decision, by `time.monotonic`, if it was
-                acknowledged to it and is applied for the first time; None if others may have
-                applied some of it.
+            advance: receives the number of newly applied rows.
+            since: when this process prepared the decision, by `time.monotonic`, if the store
+                acknowledged it and this is the first call. None if others may have applied some of
+                it.
 
         Raises:
-            RowRefused: the server refused a row, or too many; a later call goes on from it.
-            StoreLostData: a chunk is gone that was not applied.
+            RowRefused: the server rejected a row, or too many; a later call resumes there.
+            StoreLostData: the store lost a chunk that was not applied.
         """
 
     def discard(
@@ -164,75 +164,75 @@ class Store(Protocol):
         over: str | None = None,
         parts: Sequence[Part] = (),
     ) -> None:
-        """Drop staged attempts from the log, if the stamp of the sink's record is `over`.
+        """Discard staged attempts from the log, if the stamp of the sink's record is `over`.
 
-        In one atomic step: a failover may bring a decision back that holds them. A store without
-        transactions looks right before.
+        In one atomic step: a failover may restore a decision that holds them. A store without
+        transactions checks right before it discards.
 
         Args:
             sink: name of the record.
-            attempts: to be dropped; what is not there is left out.
-            over: the stamp, empty where there is no record; None for attempts that no decision
-                can hold, since nobody has their receipts.
-            parts: what is known of some of them: a store that finds what is staged by a search,
-                which may be late, finds these without.
+            attempts: to discard; missing ones are ignored.
+            over: the stamp, empty if no record may exist. None for attempts that no decision can
+                hold, since nobody has their receipts.
+            parts: the known chunks of some of them. A store whose search may lag behind finds these
+                without a search.
         """
 
 
 @runtime_checkable
 class Overwriting(Protocol):
-    """A connector that can put the rows of a batch in the place of all that is in the target."""
+    """A connector that can replace all rows of the target by the rows of a batch."""
 
     def overwriting(self, plan: Plan[Any], options: Options) -> Plan[Any]:
-        """The same plan, by which a decided batch first empties its target.
+        """A plan with which a decided batch first empties its target.
 
         Raises:
-            OptionError: these options don't allow that.
+            OptionError: these options do not allow that.
         """
 
 
 class Connector(Protocol):
-    """A kind of store. One object without state, shared by driver and tasks.
+    """A kind of store. One object without state, which driver and tasks share.
 
     Attributes:
         name: the name of the format and of the extra that installs its client.
-        options: every option that it knows.
+        options: all options of its sinks.
     """
 
     name: str
     options: Sequence[Option]
 
     def plan(self, options: Options, schema: pa.Schema) -> Plan[Any]:
-        """Check options against the schema and fix what will be done with rows.
+        """Check options against the schema, and return the plan.
 
         Raises:
-            OptionError: they don't fit.
+            OptionError: they do not fit.
         """
 
     def encoder(self, plan: Plan[Any]) -> Encoder:
-        """The function that turns rows into chunks for this plan."""
+        """The function that encodes rows as chunks for this plan."""
 
     def connect(self, options: Options) -> Store:
-        """A store for these options; connects when first used."""
+        """A store for these options; it connects at its first use."""
 
 
 @runtime_checkable
 class KeepsTables(Protocol):
-    """A connector with tables of its own."""
+    """A connector with its own tables."""
 
     def ddl(self) -> list[str]:
-        """Statements that make them, for users who may not."""
+        """Statements that create them, for users without the right to do so."""
 
 
 GROUP = "sparkonce.connectors"
-"""Entry points of this group are named by URL schemes; a third party's connectors join so."""
+"""The group of entry points for connectors, also of third parties; their names are URL schemes."""
 
 
 def load(path: str) -> Connector:
     """The connector at ``module:Class``.
 
     Raises:
-        MissingExtra: its client library is not installed, or is of a release that does not fit.
+        MissingExtra: its client library is missing, or has an incompatible release.
     """
     module, _, name = path.partition(":")
     try:
@@ -243,16 +243,16 @@ def load(path: str) -> Connector:
 
 
 def _misfit(needed: str, error: ImportError) -> MissingExtra:
-    only_a_folder = error.name and not error.path  # as a checkpoint's may be, of the same name
+    only_a_folder = error.name and not error.path  # for example a checkpoint of the same name
     if isinstance(error, ModuleNotFoundError) or only_a_folder:
         return MissingExtra(
             f'format("{needed}") needs the Python package {error.name!r} ({this_python()})',
-            why="sparkonce installs the client of a store only where its extra is asked for",
+            why="only the extra of a store installs its client",
             todo=f"pip install 'sparkonce[{needed}]' on the driver and every executor",
         )
     return MissingExtra(
-        f'format("{needed}") can\'t use the Python package that is installed: {error}',
-        why="it is of a release that sparkonce does not know",
+        f'format("{needed}") can\'t use the installed Python package: {error}',
+        why="sparkonce does not support its release",
         todo=f"pip install --upgrade 'sparkonce[{needed}]' on the driver and every executor",
     )
 
@@ -263,7 +263,7 @@ def extra(path: str) -> str:
 
 
 def names() -> list[str]:
-    """Those of the connectors that are installed."""
+    """The names of the installed connectors."""
     return sorted(set(map(extra, _schemes().values())))
 
 
@@ -272,7 +272,7 @@ def _schemes() -> dict[str, str]:
 
 
 def for_name(name: str) -> Connector:
-    """The connector that ``format(name)`` or a URL's scheme means.
+    """The connector for ``format(name)`` or for the scheme of a URL.
 
     Raises:
         OptionError: no installed connector has that name.
@@ -300,7 +300,7 @@ def for_url(url: str) -> Connector:
         raise OptionError(
             f"No connector knows the URL scheme {shown!r}",
             why=f"URLs begin with {', '.join(f'{known}://' for known in sorted(schemes))}",
-            todo="check the URL; it looks like redis://localhost:6379/0",
+            todo="check the URL, for example redis://localhost:6379/0",
         )
     return load(schemes[scheme])
 
@@ -311,12 +311,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Patience:
-    """How long to wait for a store that does not answer.
+    """The retries of an unreachable store.
 
     Attributes:
         max_retries: tries after the first one.
         first: seconds before the first retry; each next wait is twice as long.
-        longest: seconds that no single wait exceeds.
+        longest: most seconds of a single wait.
     """
 
     max_retries: int = 8
@@ -324,20 +324,20 @@ class Patience:
     longest: float = 5.0
 
     def wait(self, tried: int) -> float:
-        """Seconds to wait after so many failed tries."""
+        """Seconds to wait after this number of failed tries."""
         return min(self.longest, self.first * 2.0 ** (tried - 1))
 
     def run(self, step: Callable[[], T]) -> T:
-        """Call an idempotent `step` until it answers.
+        """Call an idempotent `step` until the store replies.
 
         Raises:
-            StoreUnreachable: it never did.
+            StoreUnreachable: the store did not reply to any try.
         """
         tried = 0
         while True:
             try:
                 return step()
-            except StoreUnreachable as error:  # any other error is an answer
+            except StoreUnreachable as error:  # any other error is a reply
                 tried += 1
                 if tried > self.max_retries:
                     raise

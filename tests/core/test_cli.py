@@ -119,7 +119,7 @@ def decimal_json(kind: str) -> str:
         (["-o", "x=1", "-o", "chunkRows=0"], "3 options are wrong"),
         (["-o", "url=mysql://h", "-o", "key=no", "--schema", COLUMNS], "names column 'no'"),
         (["-o", "url=mysql://h", "--schema", "id bignum"], "not 'bignum'"),
-        (["-o", "url=mysql://h", "--schema", "id int, id int"], "Column 'id' is there twice"),
+        (["-o", "url=mysql://h", "--schema", "id int, id int"], "query has column 'id' twice"),
         (["-o", "url=mysql://h", "--schema", "{}"], "df.schema.json()"),
         (["-o", "url=mysql://h", "--schema", '{"fields":[[]]}'], "df.schema.json()"),
         (["-o", "url=mysql://h", "--schema", decimal_json("decimal(40,2)")], "not decimal(40,2)"),

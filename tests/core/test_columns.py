@@ -94,7 +94,7 @@ def test_sizes_of_texts_and_zones_of_times_may_be_those_of_the_session() -> None
 )
 def test_columns_that_are_not_those_announced_are_refused(place: int, field: pa.Field) -> None:
     name = ANNOUNCED.field(place).name
-    with pytest.raises(UnsupportedQuery, match=f"differs is '{name}'"):
+    with pytest.raises(UnsupportedQuery, match=f"difference is '{name}'"):
         handed(AS_SESSIONS_HAVE_IT.set(place, field))
 
 

@@ -69,7 +69,7 @@ def test_column_whose_equal_texts_differ_is_no_key(
 def test_columns_that_differ_by_case_alone_are_not_guessed_among() -> None:
     with pytest.raises(OptionError) as refused:
         checks.column("key", "id", spark_types.parse("ID int, Id int"))
-    assert "'ID', 'Id', which differ by case alone" in refused.value.why
+    assert "'ID', 'Id', which differ only in case" in refused.value.why
     assert "did you mean" not in str(refused.value)
 
 

@@ -150,7 +150,7 @@ def test_a_field_that_is_not_known_may_be_a_newer_releases(place: tuple[str, ...
     inside(body, place)["unheard"] = "of"
     with pytest.raises(RecordDamaged, match="has no unheard") as refused:
         from_record(replace(FULL.to_record(), body=json.dumps(body)), FULL.name)
-    assert refused.value.why.startswith("a newer release of sparkonce has written it")
+    assert refused.value.why.startswith("a newer release of sparkonce wrote it")
     assert refused.value.todo.startswith("upgrade sparkonce here; or, if no newer release")
 
 

@@ -1,7 +1,7 @@
-"""How many rows of an epoch may go into dead letters: one rule for all connectors.
+"""The limit of dead letters in an epoch: one rule for all connectors.
 
-No server says whether a row is bad or the table that it goes to: a partition that is lacking, a
-full mapping, a broken trigger refuse good rows one by one. What can be told is how many there are.
+No server says whether a row is bad or its table. A missing partition, a full mapping, or a broken
+trigger rejects good rows one by one. Only the number of rejected rows shows the difference.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("sparkonce")
 
 ALWAYS = 10
-"""Rows that may go aside whatever the share: a small epoch may have that many by chance."""
+"""Allowed dead letters regardless of the share: a small epoch may have that many by chance."""
 
 KINDS = 8
-"""Reasons that are told apart."""
+"""Most kinds of reasons that are counted separately."""
 
 OTHERS, BEFORE = "other reasons", "refused before a restart"
 OF_TASK = "a task can't write it"
@@ -41,7 +41,7 @@ class MaxBadRows:
     share: Fraction = Fraction(0)
 
     def of(self, rows: int) -> int:
-        """How many of so many rows may go aside."""
+        """How many of `rows` may become dead letters."""
         return max(ALWAYS, int(self.share * rows)) if self.number is None else self.number
 
     def __str__(self) -> str:
@@ -53,10 +53,10 @@ ALL = MaxBadRows("100%", share=Fraction(1))
 
 
 def max_bad_rows(text: str) -> MaxBadRows:
-    """The option as it is written: ``100``, or ``10%``.
+    """Parse the option: ``100``, or ``10%``.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: the text is neither.
     """
     share = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text)
     if share and Fraction(share[1]) <= 100:
@@ -68,24 +68,24 @@ def max_bad_rows(text: str) -> MaxBadRows:
 
 @dataclass
 class Count:
-    """Counts rows that can't be stored, by the kind of the reason."""
+    """A count of bad rows by the kind of reason."""
 
     kinds: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """The number of bad rows."""
         return sum(rows for rows, _ in self.kinds.values())
 
     def add(self, kind: str, example: str, rows: int = 1) -> None:
-        """Count rows; only the first kinds are told apart."""
+        """Count rows; after the first kinds, all others count together."""
         if kind not in self.kinds and len(self.kinds) >= KINDS:
             kind, example = OTHERS, ""
         known, first = self.kinds.get(kind, (0, example[:LONGEST_EXAMPLE]))
         self.kinds[kind] = known + rows, first
 
     def merge(self, kinds: Reasons) -> None:
-        """Count those of others."""
+        """Add the counts of a task."""
         for kind, (rows, example) in kinds.items():
             self.add(kind, example, rows)
 
@@ -99,7 +99,7 @@ class Count:
 
 
 def reasons(bad: Iterable[RejectedRow]) -> Reasons:
-    """Why these rows can't be stored."""
+    """The reasons why these rows can't be stored."""
     count = Count()
     for one in bad:
         count.add(one.kind, one.reason)
@@ -107,18 +107,18 @@ def reasons(bad: Iterable[RejectedRow]) -> Reasons:
 
 
 class TooManyBadRows(SparkonceError):
-    """More rows can't be stored than option ``maxBadRows`` lets go aside."""
+    """More rows are bad than option ``maxBadRows`` allows."""
 
 
 class BadRowCounter:
-    """The rows of one epoch that can't be stored.
+    """The bad rows of one epoch.
 
     Args:
-        most: how many may go aside.
+        most: how many may become dead letters.
         manifest: of the epoch.
 
     Attributes:
-        stored: whether the store took any row.
+        stored: whether the store has stored any row.
     """
 
     def __init__(self, most: MaxBadRows, manifest: Manifest) -> None:
@@ -126,58 +126,58 @@ class BadRowCounter:
         self.stored = False
 
     def add(self, kind: str, example: str, rows: int = 1) -> None:
-        """Count rows that are about to go aside.
+        """Count rows before they become dead letters.
 
         Raises:
-            TooManyBadRows: they must not.
+            TooManyBadRows: they exceed the limit.
         """
         self.reasons.add(kind, example, rows)
         self.require_few()
 
     def resume(self, rows: int, aside: int) -> None:
-        """Count what others did, too: of so many rows that are applied, so many went aside."""
-        # Some of them this process has counted itself, with their reasons.
+        """Add the progress of others: `aside` of the `rows` applied so far are dead letters."""
+        # This process has counted some of them itself, with their reasons.
         if aside > self.reasons.rows:
             self.reasons.add(BEFORE, "", aside - self.reasons.rows)
         self.stored = self.stored or rows > aside
 
     def require_few(self) -> None:
-        """Let no more rows go aside than may.
+        """Check the limit of dead letters.
 
         Raises:
-            TooManyBadRows: there are more.
+            TooManyBadRows: the epoch has more.
         """
         rows = self.manifest.rows
         if self.reasons.rows > self.most.of(rows):
             raise self._too_many(f"of {rows:,} of epoch {self.manifest.epoch}", rows)
 
     def end(self) -> None:
-        """See that an epoch of which no row is stored is not one of many.
+        """Check that an epoch without a stored row is not one of many.
 
         Raises:
-            TooManyBadRows: it is: no row has been stored for long.
+            TooManyBadRows: it is one of many: the store has rejected all rows for long.
         """
         aside, before = self.reasons.rows, self.manifest.unstored
         if self.in_doubt:
-            about = f"of epoch {self.manifest.epoch}, behind {before:,} in epochs before it,"
-            raise self._too_many(f"{about} of which none was stored,", before + aside)
+            about = f"of epoch {self.manifest.epoch}, like the last {before:,} of earlier epochs,"
+            raise self._too_many(about, before + aside)
 
     @property
     def in_doubt(self) -> bool:
-        """Whether no row has been stored for so long that the table may be at fault."""
+        """Whether the store has rejected all rows for so long that the table may be at fault."""
         aside = self.reasons.rows
         since = self.manifest.unstored + aside
         return aside > 0 and not self.stored and since > self.most.of(since)
 
     @property
     def applied(self) -> Applied:
-        """What became of the rows."""
+        """The outcome of the rows."""
         return Applied(self.reasons.rows, self.stored or not self.reasons.rows)
 
     def warn(self, where: str) -> None:
-        """Say once an epoch what has gone aside.
+        """Warn once an epoch of its dead letters.
 
-        `where` is, in words, the table or the index of dead letters.
+        `where` names the table or the index of dead letters.
         """
         if self.reasons.rows:
             manifest = self.manifest
@@ -186,7 +186,7 @@ class BadRowCounter:
                     f"{self.reasons.rows:,} of {manifest.rows:,} rows of epoch {manifest.epoch} of"
                     f" {manifest.sink} can't be stored, and go to {where}",
                     why=str(self.reasons),
-                    todo="mend them and write them again, as docs/dead-letters.md shows",
+                    todo="correct them and write them again, as docs/dead-letters.md shows",
                 )
             )
 
@@ -194,22 +194,22 @@ class BadRowCounter:
         return TooManyBadRows(
             f"{self.reasons.rows:,} rows {about} can't be stored, and maxBadRows={self.most} lets"
             f" {self.most.of(rows):,} go into dead letters: {self.reasons}",
-            why="if the table, a mapping, a trigger or a pipeline is at fault, they are good rows",
-            todo="mend what the reasons name, then restart the query; if the rows are bad, restart"
-            " it with a higher maxBadRows, such as 100%",
+            why="if the table, a mapping, a trigger or a pipeline is at fault, the rows are good",
+            todo="correct what the reasons name, then restart the query; if the rows are bad,"
+            " restart it with a higher maxBadRows, such as 100%",
         )
 
 
 def require_few(most: MaxBadRows, manifest: Manifest, receipts: Iterable[Receipt]) -> None:
-    """Refuse an epoch of which tasks found too many bad rows, before it is decided.
+    """Reject an epoch in which tasks found too many bad rows, before the decision.
 
     Raises:
-        BadRow: they did.
+        BadRow: the bad rows exceed the limit.
     """
     tally = BadRowCounter(most, manifest)
     for receipt in receipts:
         tally.reasons.merge(receipt.bad)
-    # Nothing is sent yet: rows that no task refused are taken for rows that will be stored.
+    # Nothing is sent yet: a row that no task rejected counts as stored.
     tally.stored = tally.reasons.rows < manifest.rows
     try:
         tally.require_few()

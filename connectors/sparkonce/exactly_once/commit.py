@@ -40,11 +40,11 @@ class Committer:
         self.registers = Registers(store, patience)
 
     def commit(self, driver: Driver, receipts: Sequence[Receipt]) -> Ledger:
-        """Let the receipts of one epoch take effect, once, whatever happened before.
+        """Commit the receipts of one epoch so that they take effect once, whatever happened before.
 
         Raises:
-            CommitRefused: the epoch could lose or double rows; each subclass is one reason.
-            StoreError: the store can't do it; what was decided stays decided.
+            CommitRefused: the epoch could lose or duplicate rows; each subclass is one reason.
+            StoreError: the store cannot commit it; a decision stays decided.
         """
         try:
             return self._commit(driver, receipts)
@@ -65,7 +65,7 @@ class Committer:
         start = Start(time.time(), max((one.seconds for one in receipts), default=0.0))
         if (driver.once or driver.named) and not self.policy.own_keys:
             neighbours.finish_others(self.registers, driver)
-        for lost in range(1, LOST_RACES + 1):  # who lost a race reads and judges anew
+        for lost in range(1, LOST_RACES + 1):  # after a lost race, read and judge again
             standing = self._stand(driver)
             base = standing.base
             first = first or base
@@ -82,52 +82,54 @@ class Committer:
                 guards.require_not_doomed(base, receipts)
                 taken, since = self._take(base, driver, receipts, verdict, start)
             except DecisionLost:
-                if not standing.may_vanish():  # else an abort or gc took it: nothing is lost
+                if not standing.may_vanish():  # else an abort or gc removed it: nothing is lost
                     raise
                 continue
             except LostRace as race:
                 self._pause(lost, race.unanswered)
                 continue
-            # Outside the race: what is decided is never decided anew, not even if it vanishes.
+            # Outside the race: a driver decides an epoch once, even if the decision vanishes.
             done = self._finish(taken, since, driver)
             if verdict is Verdict.NEXT and done.pace:
                 log.info("%s", done.pace.summary(done.name, start))
-            self._clean(done, receipts)  # not before the finish, which takes its chunks
-            self._end(done)  # last: chunks are dropped under this record's stamp alone
+            self._clean(done, receipts)  # not before the finish, which needs the chunks
+            self._end(done)  # last: `_clean` discards chunks only under the stamp of this record
             return done
         raise contended(driver.name)
 
     def abort(self, driver: Driver, receipts: Sequence[Receipt]) -> None:
-        """Drop what these tasks staged, unless it is decided. Nothing decided is undone.
+        """Doom and discard what these tasks staged, unless it is decided.
 
-        They are doomed too, so that a commit which still lives can't decide them. Nothing is
-        tried twice, since Spark waits for it to report the error that came before.
+        So a commit that still runs cannot decide them. The abort undoes no decision, and retries
+        nothing, since Spark reports the error that caused it only afterwards.
         """
         registers = Registers(self.store, Patience(max_retries=0))
         absent = Ledger.unwritten(driver.name, driver.query_id, driver.target, once=driver.once)
         mine = {one.task.attempt: one.task.query_id for one in receipts if one.rows}
-        if mine:  # with nothing to drop a full server is asked for no write
+        if mine:  # without chunks to discard, send no write to a server that may be full
             registers.doom(driver.name, absent, mine)
             self._leave(driver, mine)
 
     def _leave(self, driver: Driver, dropped: Collection[str]) -> None:
-        """Take the ledger of a query away that has decided nothing, and its claim.
+        """Remove the ledger of a query that has decided nothing, and its claim.
 
-        Whoever still commits finds its chunks dropped. What can't be done here, `gc` does.
+        A commit that still runs finds its chunks discarded. After an error, `gc` removes both.
         """
         try:
             ledger = from_record(self.store.read(driver.name), driver.name)
             if ledger is not None and ledger.may_be_left_by(driver.query_id, dropped):
                 name = claim_name(driver.target, driver.checkpoint or "")
-                claim = self.store.read(name)  # before: what a query writes that comes back stays
+                claim = self.store.read(name)  # before: records of a query that returns stay
                 left = self.store.swap(driver.name, Record(), ledger.stamp)
                 if not left.revision and holder_of(claim, name) == driver.name:
                     self.registers.drop({name: claim})
         except StoreError as error:
-            log.warning("The ledger of %s stays, with nothing decided: %s", driver.name, error)
+            log.warning(
+                "Can't remove the ledger of %s, which has no decision: %s", driver.name, error
+            )
 
     def _pause(self, lost: int, unanswered: StoreUnreachable | None) -> None:
-        """Wait before the next try, where it was no other writer but silence that lost this one."""
+        """Wait before the next try, if the store did not reply; no other writer won this race."""
         if unanswered is None:
             return
         if lost > self.patience.max_retries:
@@ -137,10 +139,10 @@ class Committer:
     # -- identity
 
     def _stand(self, driver: Driver) -> Standing:
-        for _ in range(LOST_RACES):  # to finish an epoch moves its ledger: all is read anew
+        for _ in range(LOST_RACES):  # finishing an epoch moves its ledger: read all again
             ledger = self.registers.load(driver.name)
             claim, rival = self.registers.rival(ledger, driver)
-            # Who is refused finishes nothing.
+            # A rejected driver finishes nothing.
             base = guards.identify(ledger, rival, driver, self.policy)
             standing = Standing(ledger, rival, claim, base)
             unfinished = standing.unfinished()
@@ -154,36 +156,36 @@ class Committer:
         raise contended(driver.name)
 
     def _may_finish(self, driver: Driver) -> bool:
-        """Whether its sink's decision is finished without a look at what others decided since.
+        """Whether the driver finishes its sink's decision without asking who decided since.
 
-        A stream goes on with it, and so does the query that takes its sink over; but not with an
-        overwrite, which would remove what others wrote.
+        A stream does, and so does the query that takes its sink over. An overwrite does not, since
+        it would remove the rows of others.
         """
         return self.policy.own_keys or not (driver.once or driver.named or self.plan.empties)
 
     def _establish(self, standing: Standing, driver: Driver) -> Ledger:
-        """Make this driver's query the owner; gives its ledger, over which it may decide.
+        """Make this driver's query the owner; returns the ledger for its decision.
 
-        Each step can be repeated after a crash. The claim comes last: whoever has read it before
-        can't take it away any more, and whoever reads it now has to move this ledger first.
+        Each step is repeatable after a crash. The claim is last: whoever has read it before cannot
+        take it any more, and whoever reads it now must move this ledger first.
 
         Raises:
-            LostRace: another writer came first.
+            LostRace: another writer was faster.
         """
         base, rival, claim = standing.base, standing.rival, standing.claim
         if standing.ledger is not base:
             if not (base.owner.retired or self.policy.repeatable):
                 neighbours.warn_of_neighbours(self.registers, driver)
             _announce(base)
-            base = self._write(base.moved())  # first: who takes the claim later must retire it
+            base = self._write(base.moved())  # first: a later holder of the claim must retire it
         if rival is not None:
             self._clean(self._write(rival.moved(owner=rival.owner.retire())))
-        if claim is not None:  # its own, too: who is about to free it comes too late then
+        if claim is not None:  # its own, too: whoever is about to free it then fails
             body = json.dumps({"sink": driver.name})
             mine = Record(claim.revision + 1, new_token(), "", body)
             name = claim_name(driver.target, driver.checkpoint or "")
             there = self.patience.run(lambda: self.store.swap(name, mine, claim.stamp))
-            if there.stamp != mine.stamp:  # the same after a try whose answer alone was lost
+            if there.stamp != mine.stamp:  # equal also if only the reply to a try was lost
                 raise LostRace
         return base
 
@@ -203,10 +205,10 @@ class Committer:
         verdict: Verdict,
         start: Start,
     ) -> tuple[Ledger, float | None]:
-        """Take the next revision for this epoch; gives it, and since when it may be applied.
+        """Write the next revision for this epoch; returns it, and `since` for `Store.apply`.
 
         Raises:
-            LostRace: another writer took it first.
+            LostRace: another writer was faster.
         """
         mine = base.seen_at(driver.checkpoint, driver.target)
         if verdict is Verdict.REPLAY:
@@ -215,7 +217,7 @@ class Committer:
                 "was dropped by an operator" if base.decision.was_dropped else "took effect before"
             )
             log.log(level, "Epoch %d of %s %s: skipped", base.decision.epoch, base.name, happened)
-            # Written, not just read: a store that was cut off may show what it has lost.
+            # Written, not just read: a partitioned store may show what it loses later.
             return self._write(mine.replayed_by(driver.run_id)), None
         guards.require_same_shape(self.plan.shape, self.plan.target, receipts)
         planned, since = self.manifest(mine, driver, receipts), time.monotonic()
@@ -232,7 +234,7 @@ class Committer:
         now, unanswered = self._decide(decided, manifest, driver)
         if (
             now.decision.token != manifest.token
-        ):  # not by stamp: published or rolled forward, it has moved
+        ):  # not by stamp: a publish or a roll forward has moved it
             raise LostRace(unanswered)
         acknowledged = unanswered is None and now.stamp == decided.stamp  # or others may apply it
         return now, since if acknowledged else None
@@ -241,7 +243,7 @@ class Committer:
         done = self.registers.finish(taken, since=since)
         if (
             done.owner.query_id == driver.query_id and done.decision.epoch < driver.epoch
-        ):  # a failover undid it
+        ):  # a failover lost it
             raise conflicts.lost_decision(done, driver)
         if done.totals.dropped > taken.totals.dropped:
             raise conflicts.given_up(done, driver)
@@ -253,13 +255,13 @@ class Committer:
         def finish(applied: Applied) -> Record:
             return decided.finished(applied).to_record()
 
-        return self.registers.learn(  # `publish` gives None where one step can't take the epoch
+        return self.registers.learn(  # `publish` returns None if the epoch needs several steps
             decided,
             lambda: self.store.publish(decision, finish) or self.store.decide(decision),
         )
 
     def manifest(self, base: Ledger, driver: Driver, receipts: Sequence[Receipt]) -> Manifest:
-        """What is decided if the ledger takes it: all receipts, in the order of partitions."""
+        """The manifest of this epoch: all receipts, in the order of partitions."""
         return Manifest(
             sink=driver.name,
             generation=base.owner.generation,
@@ -274,31 +276,31 @@ class Committer:
         )
 
     def _end(self, done: Ledger) -> None:
-        """Take the record of a batch away that nobody will ask for; `gc` does what fails here."""
+        """Remove the record of a batch without a name; after a failure here, `gc` removes it."""
         if done.is_done_with:
             try:
-                # Who has an older decision open must find that this one came after it.
+                # A sink with an older unfinished decision must find this newer one.
                 if not neighbours.is_any_unfinished(self.registers, done.name):
                     self.registers.drop({done.name: done.to_record()})
             except StoreError as error:
-                log.warning("The record of %s stays, with all applied: %s", done.name, error)
+                log.warning("Can't remove the record of %s, which is applied: %s", done.name, error)
 
     def _clean(self, ledger: Ledger, receipts: Sequence[Receipt] = ()) -> None:
-        """Drop what no decision can hold any more. The next commit does what fails here.
+        """Discard what no decision can hold any more. After a failure, the next commit does it.
 
-        Nothing is dropped if the ledger has moved: a failover may bring an open decision back.
-        Receipts of the commit that is done are dropped by name: a store may list them late.
+        It discards nothing if the ledger has moved: a failover may restore an unfinished decision.
+        The chunks of this commit are discarded by name, as a store may list them late.
         """
         parts = [part for part in _parts(receipts) if part.attempt not in ledger.decision.held]
         try:
             over = {part.attempt for part in parts}.union(leftovers(self.store, ledger))
             self.store.discard(ledger.name, sorted(over), ledger.stamp, parts)
         except StoreError as error:
-            log.warning("Leftovers of %s stay until the next commit: %s", ledger.name, error)
+            log.warning("Keeping leftovers of %s until the next commit: %s", ledger.name, error)
 
 
 def _parts(receipts: Iterable[Receipt]) -> tuple[Part, ...]:
-    """What was staged, in the order of partitions."""
+    """The staged attempts, in the order of partitions."""
     return tuple(
         Part(receipt.task.partition, receipt.task.attempt, receipt.rows, receipt.sizes)
         for receipt in sorted(receipts, key=lambda receipt: receipt.task.partition)
@@ -319,7 +321,7 @@ def leftovers(store: Store, ledger: Ledger, *, fresh: bool = False) -> list[str]
 def _announce(owner: Ledger) -> None:
     if owner.owner.retired:
         log.warning(
-            "Query %s replaces query %s as the owner of sink %s; its epochs start anew",
+            "Query %s replaces query %s as the owner of sink %s; its epochs restart at 0",
             owner.owner.query_id,
             owner.owner.retired[-1],
             owner.name,

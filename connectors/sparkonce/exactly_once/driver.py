@@ -1,4 +1,4 @@
-"""Who commits an epoch, from which offsets, and what its options allow."""
+"""The driver of an epoch, its offsets, and the policy that its options set."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from sparkonce.exactly_once.bad_rows import NONE, MaxBadRows
 from sparkonce.protocol import Follows, Origin
 
 LONGEST = 1024 * 1024
-"""Bytes of packed offsets that are kept: those of some fifty thousand partitions of Kafka."""
+"""Most bytes of packed offsets that a store keeps: about fifty thousand partitions of Kafka."""
 
 
 @dataclass(frozen=True)
 class Offsets:
-    """What ``offsets/N`` holds: the ends of the sources' ranges in one epoch."""
+    """The content of ``offsets/N``: the ends of the sources' ranges in one epoch."""
 
     text: bytes
 
     @property
     def digest(self) -> str:
-        """By which two are compared."""
+        """A digest, for comparison."""
         return hashlib.sha256(self.text).hexdigest()
 
     @property
     def packed(self) -> str | None:
-        """In the form in which they are kept; None if that is too long."""
+        """The compressed form that the store keeps; None if it is too long."""
         packed = base64.b64encode(zlib.compress(self.text)).decode()
         return packed if len(packed) <= LONGEST else None
 
     @classmethod
     def unpacked(cls, packed: str) -> Offsets:
-        """From the form in which they are kept."""
+        """The offsets from their compressed form."""
         return cls(zlib.decompress(base64.b64decode(packed)))
 
     @property
@@ -44,14 +44,14 @@ class Offsets:
 
 @dataclass(frozen=True)
 class Policy:
-    """What to do when sink and checkpoint disagree; each override is good for one case only.
+    """What to do when sink and checkpoint disagree; each override covers one case only.
 
     Attributes:
         repeatable: see `Plan`.
         on_new_checkpoint: ``continue:<old query id>``, ``fail``, or None for the default: a new
-            checkpoint at the path of the old one goes on if both plans are repeatable.
+            checkpoint at the path of the old one continues if both plans are repeatable.
         on_lost_commit: ``continue@<epoch>``, or None.
-        max_bad_rows: how many rows of an epoch may go into dead letters.
+        max_bad_rows: how many rows of an epoch may become dead letters.
         own_keys: whether no other writer has keys of these rows.
     """
 
@@ -64,13 +64,13 @@ class Policy:
 
 @dataclass(frozen=True)
 class Driver(Origin):
-    """Who commits what, and into which ledger.
+    """The writer of an epoch, and its ledger.
 
     Attributes:
         name: of the ledger.
-        checkpoint: where the checkpoint lies, None if not known.
-        offsets: what ``offsets/<epoch>`` holds, None if it can't be read.
-        offsets_before: the same of the epoch before.
+        checkpoint: the location of the checkpoint; None if unknown.
+        offsets: the content of ``offsets/<epoch>``; None if unreadable.
+        offsets_before: the same for the epoch before.
     """
 
     name: str
@@ -85,5 +85,5 @@ class Driver(Origin):
         return self.follows is Follows.ONCE
 
     def is_at(self, place: str | None) -> bool:
-        """Whether its checkpoint lies at a place, as a ledger has it."""
+        """Whether its checkpoint is at the location that a ledger has."""
         return place is not None and place == self.checkpoint

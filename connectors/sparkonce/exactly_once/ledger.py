@@ -1,11 +1,11 @@
-"""The ledger: one record a sink, in the store, that says what was decided.
+"""The ledger: the record of a sink's decisions, one in the store for each sink.
 
-A `Ledger` is immutable; each function here gives the one that comes next. Writing it is a
-compare-and-set on its stamp, which the store does. It has three parts, which change apart:
+A `Ledger` is immutable; each function here returns a successor. The store writes it by
+compare-and-set on its stamp. It has three parts, which change independently:
 
 - `Ownership`: who may decide. A takeover changes it.
-- `Decision`: what is decided. Its manifest is there from the decision until all is applied.
-- `Totals`: what has been counted. Nothing is judged by it but whether anything was ever decided.
+- `Decision`: the last decision. It has a manifest until all chunks are applied.
+- `Totals`: counts. The only rule that uses them asks whether the sink has ever decided an epoch.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from sparkonce.exactly_once.totals import HISTORY, Pace, Start, Totals
 from sparkonce.protocol import ALL_STORED, FORMAT, Applied, Manifest, Record, digest
 
 PAST_RUNS = 32
-"""How many superseded runs are kept, and how many that replayed, to tell a second driver from a
-restart."""
+"""How many superseded runs a ledger keeps, and how many that replayed, to distinguish a second
+driver from a restart."""
 
 PAST_QUERIES = 64
-"""How many retired queries are kept; one that was retired before is a new one."""
+"""How many retired queries a ledger keeps; it takes older ones for new queries."""
 
 
 @dataclass(frozen=True)
@@ -40,24 +40,24 @@ class Ownership:
         query_id: the Spark query that owns the sink now.
         generation: 1 for the first query, one more for each that replaced another.
         retired: queries that owned it before, newest last; they can never commit again.
-        inherits: whether a query that this one replaced had decided something, or was forgotten.
+        inherits: whether a replaced query had decided something, or was forgotten.
         run_id: the run (one ``start()`` of the query) that decided last.
         past_runs: the runs before it, newest last.
         replayed: the runs that have replayed an epoch and decided none, with that epoch.
-        checkpoint: where the query's checkpoint lies; None if it is not known.
+        checkpoint: the location of the query's checkpoint; None if unknown.
         repeatable: applying the rows of all of its epochs again would change nothing.
-        once: its only writer is a batch without a name; nobody asks for it once that is finished.
-        forgotten: an operator has dropped the sink; whoever comes next starts anew.
+        once: its only writer is a batch without a name; nobody needs it after that finishes.
+        forgotten: an operator has dropped the sink; the next query starts over.
     """
 
     query_id: str
     generation: int = 1
-    # Never has the query itself, once that has written: `resumed` takes it out where it comes back
-    # before anything was decided.
+    # Never has the query itself after its first write: `resumed` removes a query that returns
+    # before any decision.
     retired: tuple[str, ...] = ()
     inherits: bool = False
-    # Only a run that is none of `past_runs` decides. One of them is a second driver's, or an old
-    # one that woke: it must not decide, whatever epoch it brings.
+    # Only a run outside of `past_runs` decides. A run among them is a second driver's, or an old
+    # one that woke up: it must not decide, whatever its epoch.
     run_id: str = ""
     past_runs: tuple[str, ...] = ()
     replayed: Mapping[str, int] = field(default_factory=dict)
@@ -68,13 +68,13 @@ class Ownership:
 
     @property
     def with_retired(self) -> tuple[str, ...]:
-        """The queries that are retired once the present one is."""
+        """The retired queries, including the present one."""
         return united(self.retired, (self.query_id,))
 
     def resumed(self, *, once: bool) -> Ownership:
-        """The same for its query, which may have come back, and been retired before.
+        """A copy for its query, which may return after it was retired.
 
-        It is the same object where nothing changes: then there is nothing to write.
+        It is the same object if nothing changes: then no write is needed.
         """
         if self.query_id not in self.retired and self.once == once:
             return self
@@ -82,7 +82,7 @@ class Ownership:
         return replace(self, retired=others, once=once)
 
     def retire(self) -> Ownership:
-        """The same, with its query among those that may never commit again."""
+        """A copy with its query retired, so that it can never commit again."""
         return replace(self, retired=self.with_retired)
 
     def succeeded_by(self, query_id: str) -> Ownership:
@@ -93,15 +93,16 @@ class Ownership:
             retired=self.with_retired,
             generation=self.generation + 1,
             replayed={},
-            repeatable=self.repeatable or self.forgotten,  # behind a tombstone all begins anew
-            inherits=self.inherits or self.forgotten,  # or an abort would free the forgotten query
+            repeatable=self.repeatable or self.forgotten,  # after a tombstone all starts over
+            inherits=self.inherits
+            or self.forgotten,  # else an abort would free the forgotten query
             forgotten=False,
         )
 
     def decided_by(self, run_id: str) -> Ownership:
-        """The same, where this run decides, and supersedes the one that decided before.
+        """A copy in which this run has decided, and superseded the run before.
 
-        An empty run id, of an epoch without tasks, leaves the run as it is.
+        An empty run id, of an epoch without tasks, leaves the run unchanged.
         """
         run_id, past = run_id or self.run_id, self.past_runs
         if self.run_id and self.run_id != run_id:
@@ -110,10 +111,10 @@ class Ownership:
         return replace(self, run_id=run_id, past_runs=past, replayed=replayed)
 
     def replayed_by(self, run_id: str, epoch: int) -> Ownership:
-        """The same, where this run replayed the last epoch, and may decide the one behind it.
+        """A copy in which this run has replayed the last epoch, and may decide the next one.
 
-        Nobody is superseded: a driver that slept for long replays, too, beside the one that has
-        taken over.
+        A replay supersedes no run: a driver that slept replays as well, beside the run that has
+        superseded it.
         """
         if run_id in ("", self.run_id):
             return self
@@ -122,7 +123,7 @@ class Ownership:
 
 
 def united(*retired: Sequence[str]) -> tuple[str, ...]:
-    """Retired queries of several ledgers, without those that were retired long ago."""
+    """Retired queries of several ledgers, without the oldest ones."""
     return tuple(dict.fromkeys(query for queries in retired for query in queries))[-PAST_QUERIES:]
 
 
@@ -138,46 +139,48 @@ def sink_name(sink_id: str, target: str) -> str:
 
 
 def kin_of(name: str) -> str:
-    """How the names of all sinks end that write to the target of this one."""
+    """The suffix in the names of all sinks that write to the target of this one."""
     return f"@{name.rpartition('@')[2]}"
 
 
 @dataclass(frozen=True)
 class Decision:
-    """The last decided epoch of the owner, and the attempts that no epoch can be decided with.
+    """The last decided epoch of the owner, and the doomed attempts.
 
     Attributes:
         epoch: its number; -1 before the first.
-        token: its random name; empty before the first. Another one follows where it is given up.
-        manifest: what is decided while it is being applied, else None.
-        stream: of a batch with a name, the query in whose ``foreachBatch`` that was; empty outside
-            of one, None if the epoch is no such batch's.
-        offsets: digest of Spark's ``offsets/N`` of the epoch, if it could be read.
-        former_offsets: the same of the epoch before.
+        token: its random name; empty before the first. It changes if an operator gives the epoch
+            up.
+        manifest: the decided attempts until all are applied, else None.
+        stream: of a batch with a name, the query whose ``foreachBatch`` wrote it. Empty outside of
+            one, None for an epoch of any other kind.
+        offsets: digest of Spark's ``offsets/N`` of the epoch, if it was readable.
+        former_offsets: the same for the epoch before.
         decided_at: Unix time of the decision, in seconds.
         was_dropped: whether an operator gave it up.
-        doomed: attempts that an abort or gc is about to drop, with their queries; they can't be
-            decided any more. None of them is in the manifest.
+        doomed: attempts that an abort or gc discards, with their queries; no driver can decide them
+            any more. None of them is in the manifest.
     """
 
-    # Epoch and token go together: -1 and empty before the first decision of an owner, and again
-    # after a takeover, whose query counts its epochs from 0.
+    # Epoch and token belong together: -1 and empty before the first decision of an owner, and again
+    # after a takeover, since its query counts epochs from 0.
     epoch: int = -1
     token: str = ""
-    # From the decision until its finish. While it is there, everyone who finds it may apply it.
+    # From the decision until its finish. Meanwhile everyone who finds it may apply it.
     manifest: Manifest | None = None
     stream: str | None = None
     offsets: str | None = None
     former_offsets: str | None = None
     decided_at: float = 0.0
     was_dropped: bool = False
-    # Disjoint with the attempts of the manifest: a decided chunk is never dropped, and a dropped
-    # one never decided. `dooming` keeps one half of that, `guards.require_not_doomed` the other.
+    # Disjoint from the attempts of the manifest: a decided chunk is never discarded, and a
+    # discarded one never decided. `dooming` ensures the first, `guards.require_not_doomed` the
+    # second.
     doomed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def held(self) -> set[str]:
-        """The attempts that the manifest holds: they may not be dropped."""
+        """The attempts that the manifest holds: they must not be discarded."""
         return self.manifest.attempts if self.manifest else set()
 
     def followed_by(
@@ -190,17 +193,17 @@ class Decision:
             manifest=manifest,
             stream=stream,
             offsets=offsets.digest if offsets else None,
-            # Behind a gap that `onLostCommit` lets pass these are not of the epoch before.
+            # After a gap that `onLostCommit` allows, these do not belong to the epoch before.
             former_offsets=self.offsets if manifest.epoch == self.epoch + 1 else None,
             decided_at=time.time(),
-            # A query about to take the sink over may have been aborted, too: its doom stays.
+            # Another query, about to take the sink over, may have doomed attempts: these stay.
             doomed={a: query for a, query in self.doomed.items() if query != manifest.query_id},
         )
 
     def dooming(self, attempts: Mapping[str, str]) -> Decision:
-        """The same, with these attempts doomed but for those that it holds.
+        """A copy with these attempts doomed, except those that it holds.
 
-        Of those doomed before, the newest are kept: the others were dropped long ago.
+        It keeps only the newest of earlier doomed attempts; the others were discarded long ago.
         """
         doomed = {**dict([*self.doomed.items()][-PAST_DOOMED:]), **attempts}
         return replace(self, doomed={one: by for one, by in doomed.items() if one not in self.held})
@@ -208,15 +211,15 @@ class Decision:
 
 @dataclass(frozen=True)
 class Ledger:
-    """What is known of a sink.
+    """The ledger of a sink.
 
     Attributes:
         name: sink id and target, see `sink_name`.
         target: see `Plan`.
         owner: who may decide.
-        decision: what is decided.
-        totals: what has been counted.
-        revision: moved by every write; 0 if never written.
+        decision: the last decision.
+        totals: the counts.
+        revision: every write moves it; 0 before the first.
         stamp: random, differs in every write.
         replaces: the stamp of the revision before this one.
         updated: Unix time of the last write, in seconds.
@@ -227,8 +230,8 @@ class Ledger:
     owner: Ownership
     decision: Decision = field(default_factory=Decision)
     totals: Totals = field(default_factory=Totals)
-    # A write replaces the revision whose stamp is `replaces`, and no other. Revisions may come back
-    # after a failover that lost writes; stamps never do, so they are what is compared.
+    # A write replaces only the revision whose stamp is `replaces`. Revisions may recur after a
+    # failover that lost writes; stamps never do, so the store compares stamps.
     revision: int = 0
     stamp: str = ""
     replaces: str = ""
@@ -248,46 +251,46 @@ class Ledger:
 
     @property
     def untouched(self) -> bool:
-        """Whether nothing was ever decided, so that there is nothing to own and nothing to lose."""
-        # Epochs are counted over all owners, so a takeover of nothing leaves it untouched.
+        """Whether the sink has never decided an epoch, so that it has nothing to own or lose."""
+        # `epochs` counts over all owners, so a takeover without a decision leaves it untouched.
         return not (self.totals.epochs or self.owner.inherits)
 
     @property
     def may_go(self) -> bool:
-        """Whether nobody needs it: it holds no decision, and is no tombstone."""
+        """Whether nobody needs it: it has no decision, and is not a tombstone."""
         return self.untouched and not self.owner.forgotten
 
     @property
     def is_done_with(self) -> bool:
-        """Whether it is the record of a batch without a name, that has taken effect."""
+        """Whether it is the record of a finished batch without a name."""
         return self.owner.once and self.decision.epoch >= 0 and self.decision.manifest is None
 
     @property
     def pace(self) -> Pace | None:
-        """That of the last decided epoch; None before the first."""
+        """The pace of the last decided epoch; None before the first."""
         return self.totals.pace(self.decision.epoch)
 
     def may_be_left_by(self, query_id: str, dropped: Collection[str]) -> bool:
-        """Whether an abort of its query, which has dropped these attempts, may take it away.
+        """Whether an abort of its query, which has discarded these attempts, may remove it.
 
-        What another abort dooms may still be there, and is known by this ledger alone.
+        Only this ledger knows of attempts that another abort has doomed and not yet discarded.
         """
         own = self.owner.query_id == query_id
         return self.may_go and own and self.decision.doomed.keys() <= set(dropped)
 
     def retires(self, query_id: str) -> bool:
-        """Whether a query may never commit again. Where nothing is decided nobody is replaced."""
+        """Whether a query may never commit again. Without a decision no query is replaced."""
         return query_id in self.owner.retired and not self.may_go
 
     def has_decided(self, query_id: str, epoch: int) -> bool:
-        """Whether this very query has committed the epoch, so that its rows must be skipped."""
+        """Whether this query has committed the epoch, so that tasks must skip its rows."""
         return self.owner.query_id == query_id and self.decision.epoch >= epoch
 
     def is_over(self, query_id: str, epoch: int) -> bool:
         """Whether no later decision can hold an attempt of this query and epoch."""
         return self.retires(query_id) or self.has_decided(query_id, epoch)
 
-    # -- what comes next
+    # -- successors
 
     def moved(self, **changes: Any) -> Ledger:
         """The next revision, with `changes`."""
@@ -295,12 +298,12 @@ class Ledger:
         return replace(self, **{"revision": self.revision + 1, **stamps, **changes})
 
     def seen_at(self, checkpoint: str | None, target: str) -> Ledger:
-        """The same, for a driver of its query whose checkpoint lies there."""
+        """A copy for a driver of its query with the checkpoint at this location."""
         return replace(self, owner=replace(self.owner, checkpoint=checkpoint), target=target)
 
     def succeeded_by(self, query_id: str) -> Ledger:
         """The next generation, owned by another query, before its first epoch."""
-        # No manifest is lost here: whoever takes over has finished the former owner's epoch before.
+        # This loses no manifest: the new owner has finished the former owner's epoch before.
         decision = replace(self.decision, epoch=-1, token="", offsets=None, former_offsets=None)
         return replace(self, owner=self.owner.succeeded_by(query_id), decision=decision)
 
@@ -320,9 +323,9 @@ class Ledger:
     ) -> Ledger:
         """The next revision, with this epoch decided by this run and not yet applied.
 
-        An epoch that is not repeatable makes the sink so, whatever the query does later.
+        One epoch that is not repeatable makes the sink so for good.
         """
-        # One move of all three parts: a ledger that names an epoch has also counted its rows.
+        # All three parts move together: a ledger that names an epoch has also counted its rows.
         repeatable = repeatable and (self.owner.repeatable or not self.totals.epochs)
         return self.moved(
             owner=replace(self.owner.decided_by(run_id), repeatable=repeatable),
@@ -332,16 +335,16 @@ class Ledger:
 
     def finished(self, applied: Applied = ALL_STORED) -> Ledger:
         """The next revision, with the decided epoch applied."""
-        # Epoch and token stay: by them a replay is known, and its tasks skip their rows.
+        # Epoch and token stay: they identify a replay, whose tasks skip their rows.
         manifest, totals = self.decision.manifest, self.totals
         if manifest is not None:
             totals = totals.finished(manifest, applied)
         return self.moved(decision=replace(self.decision, manifest=None), totals=totals)
 
     def given_up(self) -> Ledger:
-        """The next revision, with the decided epoch over, and the rest of it never applied.
+        """The next revision, with the rest of the decided epoch given up.
 
-        Its token goes: whoever still applies it finds another decision.
+        The token changes: a driver that still applies the epoch finds another decision.
         """
         manifest, totals = self.decision.manifest, self.totals
         assert manifest is not None  # noqa: S101
@@ -357,8 +360,8 @@ class Ledger:
     def to_record(self) -> Record:
         """The ledger as the store keeps it."""
         body = json.dumps({"format": FORMAT, **asdict(self)}, separators=(",", ":"))
-        # The store sees a token only while there is something to apply. Each step that applies
-        # compares it, so a driver that sleeps past the finish changes nothing.
+        # The record has a token only while the epoch is unfinished. Each step that applies compares
+        # it, so a driver that sleeps past the finish changes nothing.
         token = self.decision.token if self.decision.manifest else ""
         return Record(self.revision, self.stamp, token, body)
 
@@ -369,10 +372,10 @@ def new_token() -> str:
 
 
 def from_record(record: Record, name: str) -> Ledger | None:
-    """The ledger in the record of this name; None if there is no record.
+    """The ledger in the record of this name; None if the record does not exist.
 
     Raises:
-        RecordDamaged: it is none, or that of another sink.
+        RecordDamaged: the record is not a ledger, or that of another sink.
         StoreError: a newer release wrote it.
     """
     if record.revision == 0:
@@ -382,10 +385,10 @@ def from_record(record: Record, name: str) -> Ledger | None:
         if body.pop("format") > FORMAT:
             raise StoreError(
                 "The ledger was written by a newer release of sparkonce",
-                why="its format may mean something that this release does not know",
+                why="this release may misread its format",
                 todo="upgrade sparkonce on this driver",
             )
-        # The store's own columns are what a compare-and-set goes by.
+        # A compare-and-set uses the store's own columns.
         stamps = {"revision": record.revision, "stamp": record.stamp}
         ledger = codec.load(Ledger, {**body, **stamps})
         _require_whole(body, ledger.decision)
@@ -397,9 +400,9 @@ def from_record(record: Record, name: str) -> Ledger | None:
 
 
 def _require_whole(body: Mapping[str, Any], decision: Decision) -> None:
-    """Refuse a ledger that lacks some field: by its default it would be that of another sink.
+    """Reject a ledger that lacks a field, as the default would mean another state.
 
-    One that had decided nothing, retired nobody, or finished its epoch.
+    For example a sink without a decision, without retired queries, or with its epoch finished.
     """
     codec.require_whole(Ledger, body)
     decided = body["decision"]

@@ -1,4 +1,4 @@
-"""Other sinks of one target: where a sink begins, its rows may be those that they have read."""
+"""Other sinks of one target: the rows of a new sink may be those that others have written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger("sparkonce")
 
 def overtakers(registers: Registers, ledger: Ledger) -> list[Ledger]:
     """The sinks of the same target that decided after this one, if the order matters."""
-    # Appends and increments have the same outcome in either order, so nobody is asked.
+    # Appends and increments have the same outcome in either order, so no check is needed.
     if ledger.decision.manifest is None or ledger.decision.manifest.commutes:
         return []
     names = registers.patience.run(lambda: registers.store.decided_after(ledger.name))
@@ -33,18 +33,18 @@ def finish_late(
     *,
     over_newer: bool = False,
 ) -> Ledger | None:
-    """Finish what another process decided, which may live, and finish it as well.
+    """Finish the decision of another process, which may still run and finish it as well.
 
-    Gives the ledger as it then is; None if the other has taken the record away, as it does with
-    that of a batch without a name. A sink that decides meanwhile writes beside it, as two live
-    queries do: no order of the two is the right one. A warning names it. `over_newer` has it take
-    effect over what others have decided since.
+    Returns the present ledger; None if the other process removed it, as it does after a batch
+    without a name. A sink that decides meanwhile writes concurrently, like two running queries: no
+    order of the two is the right one. A warning names that sink. `over_newer` applies the decision
+    even over what others have decided since.
 
     Raises:
-        BatchOvertaken: others have decided since, and it could undo rows of theirs.
-        StoreError: it can't be finished.
+        BatchOvertaken: others have decided since, and the decision could undo their rows.
+        StoreError: the decision cannot be finished.
     """
-    # Looked at before and after: no step spans this decision and those of other sinks.
+    # Checked before and after: no step spans this decision and those of other sinks.
     before = overtakers(registers, ledger)
     if before and not over_newer:
         raise conflicts.overtaken(ledger, before)
@@ -65,10 +65,10 @@ def finish_late(
 
 
 def is_left(registers: Registers, ledger: Ledger) -> bool:
-    """Whether nobody finishes a decision, as far as can be seen in some time.
+    """Whether nobody finishes a decision within the retries of an unreachable store.
 
-    A stream that lives finishes its epoch in a moment, and there is nothing to refuse then. It may
-    have decided the next one since, which is its own to finish, too.
+    A running stream finishes its epoch soon, so nothing is left to reject. It may then have decided
+    the next epoch, which it finishes, too.
     """
     for tried in range(1, registers.patience.max_retries + 1):
         time.sleep(registers.patience.wait(tried))
@@ -83,8 +83,8 @@ def is_left(registers: Registers, ledger: Ledger) -> bool:
 
 
 def warn_of_neighbours(registers: Registers, driver: Driver) -> None:
-    """Say, where a sink begins, that its rows may be read for the second time."""
-    # A sinkId needs no warning: its ledger tells that another query wrote to it before.
+    """Warn at the start of a sink that another one may have written its rows before."""
+    # A sinkId needs no warning: its ledger shows that another query wrote to it before.
     begins = not driver.epoch and driver.name == sink_name(driver.query_id, driver.target)
     if driver.follows is not Follows.NEXT or not begins:
         return
@@ -92,18 +92,18 @@ def warn_of_neighbours(registers: Registers, driver: Driver) -> None:
         wrote = (one.name for one in _neighbours(registers, driver) if one.totals.epochs)
         others = list(islice(wrote, 3))
     except StoreError as error:
-        # Only a warning hangs on the list, so the commit goes on.
-        log.warning("Sink %r: others of its target can't be listed: %s", driver.name, error)
+        # Only a warning depends on the list, so the commit continues.
+        log.warning("Sink %r: can't list other sinks of its target: %s", driver.name, error)
         return
     if others:
         log.warning(
             error_text(
                 f"Sink {driver.name!r} begins at epoch 0 on target {driver.target}, to which"
                 f" {', '.join(others)} wrote before",
-                why="if its checkpoint is new, in place of another one, rows that are read"
-                " again are applied again",
-                todo="if so, stop it and go on with the old checkpoint; set option sinkId,"
-                " which has that noticed wherever the checkpoint lies",
+                why="if its checkpoint replaces another one, the query applies again what it"
+                " reads again",
+                todo="if so, stop it and continue with the old checkpoint; option sinkId reveals a"
+                " replaced checkpoint at any path",
             )
         )
 
@@ -111,12 +111,12 @@ def warn_of_neighbours(registers: Registers, driver: Driver) -> None:
 def finish_others(registers: Registers, driver: Driver) -> None:
     """Finish what others have decided for the target, before a batch outside a stream decides.
 
-    Nobody comes back to the batch of a driver that died, but by `sparkonce recover`; and that may
-    come after this one, whose rows it would put older ones over.
+    Only `sparkonce recover` finishes the batch of a dead driver. After this batch, it would
+    overwrite the rows of this batch with older ones.
 
     Raises:
         BatchOvertaken: an epoch is older than what others have decided.
-        StoreError: an epoch can't be finished.
+        StoreError: an epoch cannot be finished.
     """
     for name in _unfinished(registers, driver.name):
         try:
@@ -134,9 +134,9 @@ def finish_others(registers: Registers, driver: Driver) -> None:
 
 
 def is_any_unfinished(registers: Registers, name: str) -> bool:
-    """Whether another sink of the same target has decided what is not wholly applied.
+    """Whether another sink of the same target has decided an epoch and not finished it.
 
-    Earlier releases left what `Store.unfinished` goes by in ledgers that are finished.
+    `Store.unfinished` alone does not suffice: earlier releases left its marks in finished ledgers.
     """
     found = map(registers.load, _unfinished(registers, name))
     return any(ledger is not None and ledger.decision.manifest is not None for ledger in found)

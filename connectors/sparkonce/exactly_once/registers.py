@@ -1,7 +1,7 @@
 """Ledgers, claims and offsets in the store, written by compare-and-set.
 
-Where the answer to a write is lost, its outcome is learned by moving the revision, never by
-reading alone: the write may still be on its way.
+If the reply to a write is lost, the driver learns the outcome by moving the revision, never by
+reading alone: the write may still be in flight.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sparkonce.store import Patience, Store
 
 @dataclass(frozen=True)
 class Standing:
-    """What a driver found: its ledger, a rival for its checkpoint, and where it goes on from."""
+    """What a driver found: its ledger, a rival for its checkpoint, and the base of its decision."""
 
     ledger: Ledger | None
     rival: Ledger | None
@@ -39,22 +39,22 @@ class Standing:
     base: Ledger
 
     def unfinished(self) -> Ledger | None:
-        """A ledger with an epoch that is decided and not applied."""
+        """A ledger with an unfinished epoch."""
         for ledger in (self.ledger, self.rival):
             if ledger is not None and ledger.decision.manifest is not None:
                 return ledger
         return None
 
     def may_vanish(self) -> bool:
-        """Whether an abort (see `_leave`) or gc may have taken one of its ledgers away."""
+        """Whether an abort (see `_leave`) or gc may have removed one of its ledgers."""
         found = [one for one in (self.ledger, self.rival, self.base) if one is not None]
         return any(one.untouched or one.owner.forgotten for one in found)
 
 
 class LostRace(Exception):
-    """Another writer took the revision, or nobody can tell who did: it must be tried again.
+    """Another writer wrote the revision, or the outcome is unknown: the driver must try again.
 
-    `unanswered` is why nobody can tell.
+    `unanswered` says why the outcome is unknown.
     """
 
     def __init__(self, unanswered: StoreUnreachable | None = None) -> None:
@@ -69,11 +69,11 @@ log = logging.getLogger("sparkonce")
 
 
 class Learned(NamedTuple):
-    """What is there after a write.
+    """The outcome of a write.
 
     Attributes:
-        ledger: ours or another's.
-        unanswered: why the write had to be asked after; None if it was answered.
+        ledger: the present one, ours or another's.
+        unanswered: the error of the write without a reply; None if the store replied.
     """
 
     ledger: Ledger
@@ -97,7 +97,7 @@ class Registers:
     def rival(self, ledger: Ledger | None, driver: Driver) -> tuple[Record | None, Ledger | None]:
         """The claim on the driver's checkpoint path, and the other sink that holds it.
 
-        Both are None where the query has decided an epoch from there: then the claim is its own.
+        Both are None if the query has decided an epoch from there: then the claim is its own.
         """
         path = driver.checkpoint
         known = (
@@ -109,21 +109,21 @@ class Registers:
         claim = self.read(name)
         holder = holder_of(claim, name)
         rival = self.load(holder) if holder and holder != driver.name else None
-        # A holder whose checkpoint was moved to another path since has left this one.
+        # A holder whose checkpoint has moved to another path since then has left this one.
         moved_away = rival is not None and not driver.is_at(rival.owner.checkpoint or path)
         return claim, None if moved_away else rival
 
     def drop(self, records: Mapping[str, Record]) -> None:
-        """Take records away that lie beside a ledger, unless they were written since."""
-        # Under the stamp that was read: a query that begins meanwhile has moved it.
+        """Remove records beside a ledger, unless somebody has written them since."""
+        # Under their former stamp: a query that starts meanwhile has moved it.
         for name, record in records.items():
             if record.revision:
                 self.store.swap(name, Record(), record.stamp)
 
     def swap(self, new: Ledger, *, applied: int = 0) -> Ledger:
-        """Write the next revision of a ledger; gives what is there now, ours or another's.
+        """Write the next revision of a ledger; returns the present one, ours or another's.
 
-        So many chunks of the decision that is there must have been `applied`.
+        `applied` is the number of chunks of the present decision that must be applied.
 
         Raises:
             DecisionLost: the ledger vanished.
@@ -133,27 +133,26 @@ class Registers:
         return self.learn(new, step).ledger
 
     def learn(self, new: Ledger, step: Callable[[], Record]) -> Learned:
-        """Run a step that writes `new`; find out what became of it if its answer is lost."""
+        """Run a step that writes `new`, and learn its outcome even if the reply is lost."""
         try:
             return Learned(_known(new.name, step()))
         except StoreUnreachable as error:
-            # To read alone would not do: the request may still be on its way to the store.
-            log.warning("%s; finding out what became of the last write", error.what)
+            # A read alone does not suffice: the request may still be in flight.
+            log.warning("%s; checking the outcome of the last write", error.what)
             return Learned(self.patience.run(lambda: self._fence(new)), error)
 
     def doom(self, name: str, absent: Ledger, attempts: Mapping[str, str]) -> list[str]:
-        """See that these attempts can't be decided any more, and drop them.
+        """Doom and discard these attempts; returns those that no decision holds already.
 
-        Gives those that no decision holds already. The step moves the revision, so that a decide
-        which is on its way fails; and one that is tried again finds its attempts doomed. `absent`
-        is written if there is no ledger.
+        The step moves the revision, so a decide in flight fails, and a second try finds its
+        attempts doomed. Without a ledger, `absent` is written.
 
         Raises:
-            StoreUnreachable: they are doomed, and may not be dropped.
+            StoreUnreachable: the attempts are doomed, but perhaps not discarded.
             ConcurrentDriver: something else writes the ledger all the time.
         """
         for _ in range(LOST_RACES):
-            # Read anew in each race: what a decision holds by now must not be doomed.
+            # Read again in each race: attempts that a decision holds by now must not be doomed.
             ledger = self.load(name) or absent
             doomed = ledger.dooming(attempts)
             free = sorted(set(attempts) & set(doomed.decision.doomed))
@@ -161,12 +160,12 @@ class Registers:
             try:
                 now, unanswered = self.learn(doomed, step)
             except DecisionLost:
-                # One that decided nothing may be taken away by another abort, or by gc.
+                # Another abort, or gc, may remove a ledger without a decision.
                 if not ledger.untouched:
                     raise
                 continue
             if now.stamp == doomed.stamp:
-                # The store may have written the record, and never come to the drop.
+                # The store may have written the record without discarding the attempts.
                 if unanswered:
                     self.patience.run(partial(self.store.discard, name, free, now.stamp))
                 return free
@@ -175,22 +174,22 @@ class Registers:
     def finish(
         self, ledger: Ledger, advance: Advance = no_progress, since: float | None = None
     ) -> Ledger:
-        """Apply a decided epoch from its manifest alone (roll forward), and mark it done.
+        """Apply a decided epoch from its manifest alone (roll forward), and mark it finished.
 
-        Returns the ledger as it then is: another driver may have gone on from there. `advance` is
-        told of rows as they are applied; for `since` see `Store.apply`.
+        Returns the present ledger: another driver may have continued from there. For `advance` and
+        `since` see `Store.apply`.
 
         Raises:
-            RowRefused: the server refused a row; a later call goes on from it.
-            StoreLostData: a chunk is gone that was not applied.
+            RowRefused: the server rejected a row; a later call resumes there.
+            StoreLostData: the store lost a chunk that was not applied.
             ConcurrentDriver: something else writes the ledger all the time.
         """
-        # Nothing is written between apply and swap: a crash in between applies the epoch again, and
-        # each chunk finds that it is there.
+        # Nothing is written between apply and swap: after a crash in between the next driver
+        # applies the epoch again, and skips each applied chunk.
         epoch = ledger.owner.query_id, ledger.decision.epoch
-        # The swap fails where others moved the ledger, or a failover took back what was applied.
+        # The swap fails if others moved the ledger, or if a failover lost applied chunks.
         for _ in range(LOST_RACES):
-            # Not by its token: after a failover another driver may have decided the epoch anew.
+            # Not by its token: after a failover another driver may have decided the epoch again.
             if (
                 ledger.decision.manifest is None
                 or (ledger.owner.query_id, ledger.decision.epoch) != epoch
@@ -203,29 +202,29 @@ class Registers:
         raise contended(ledger.name)
 
     def _applied(self, manifest: Manifest, advance: Advance, since: float | None) -> Applied:
-        """Apply, until there is an answer; only the first try may know that none came before."""
+        """Apply with retries; only the first try may know that no other preceded it."""
         first = iter([since])
         return self.patience.run(lambda: self.store.apply(manifest, advance, next(first, None)))
 
     def _fence(self, new: Ledger) -> Ledger:
-        """See that `new` is written or never can be, by having what it replaces replaced."""
+        """Make sure that `new` is written or never can be, by replacing what it replaces."""
         now = self.store.read(new.name)
-        # The write has landed, or never can: what it replaces is not there any more.
+        # The write has taken effect, or never can: the record that it replaces no longer exists.
         if now.stamp != new.replaces:
             return _known(new.name, now)
         ledger = from_record(now, new.name) or Ledger.unwritten(
             new.name, new.owner.query_id, new.target, once=new.owner.once
         )
-        # Once this is written, the lost write finds another stamp, however late it comes.
+        # After this write, the lost one finds another stamp, however late it arrives.
         moved = ledger.moved()
         return _known(new.name, self.store.swap(new.name, moved.to_record(), moved.replaces))
 
 
 def holder_of(claim: Record, name: str) -> str | None:
-    """The name of the sink that holds the claim of this name; None if there is no claim.
+    """The name of the sink that holds this claim; None without a claim.
 
     Raises:
-        RecordDamaged: it is none.
+        RecordDamaged: the record is not a claim.
     """
     if not claim.revision:
         return None
@@ -239,9 +238,9 @@ def claim_name(target: str, checkpoint: str) -> str:
 
 
 def contended(name: str) -> ConcurrentDriver:
-    """The error for a ledger that can't be written, since others always come first."""
+    """The error for a ledger that others always write first."""
     return ConcurrentDriver(
-        f"{LOST_RACES} races for the ledger of {name!r} were lost",
+        f"This driver lost {LOST_RACES} races for the ledger of {name!r}",
         why="something else writes it all the time",
         todo="stop the other driver or tool, and restart the query",
     )
@@ -258,18 +257,18 @@ def _known(name: str, record: Record) -> Ledger:
     return ledger
 
 
-# The offsets of the last two decided epochs, each in a record beside the ledger. Spark goes on from
-# those of the epoch before, so both may be needed; see `lost_offsets`.
+# The offsets of the last two decided epochs, each in a record beside the ledger. Spark continues
+# from those of the epoch before, so both may be needed; see `lost_offsets`.
 OFFSETS = "offsets/"
 
 
 def _offsets_name(sink: str, epoch: int) -> str:
-    # Two names in turns: that of epoch N - 2 is written over, and nothing has to be dropped.
+    # Two alternating names: epoch N overwrites epoch N - 2, and nothing needs to be removed.
     return f"{OFFSETS}{digest(sink)}/{epoch % 2}"
 
 
 def offsets_record(driver: Driver) -> AuxiliaryRecord | None:
-    """What a decision writes of its offsets; None if they can't be read, or are too long."""
+    """The record of a decision's offsets; None if they are unreadable or too long."""
     packed = driver.offsets.packed if driver.offsets else None
     if packed is None:
         return None
@@ -278,7 +277,7 @@ def offsets_record(driver: Driver) -> AuxiliaryRecord | None:
 
 
 def kept_offsets(store: Store, ledger: Ledger) -> dict[int, Offsets]:
-    """The offsets of the last decided epoch, and of the one before, as far as they are kept."""
+    """The offsets of the last decided epoch and of the one before, as far as the store has them."""
     found: dict[int, Offsets] = {}
     decided = {
         ledger.decision.epoch: ledger.decision.offsets,
@@ -290,12 +289,12 @@ def kept_offsets(store: Store, ledger: Ledger) -> dict[int, Offsets]:
         if record.revision:
             with reading(name, DELETE):
                 offsets = Offsets.unpacked(json.loads(record.body)["offsets"])
-            # A store may write them ahead of the decision, and others that were never decided.
+            # A store may write offsets before their decision, also those of an undecided epoch.
             if offsets.digest == digest_of:
                 found[epoch] = offsets
     return found
 
 
 def offsets_records(store: Store, sink: str) -> dict[str, Record]:
-    """What is kept of a sink, by name, whatever its epochs."""
+    """The records of a sink's offsets, by name, for all epochs."""
     return {name: store.read(name) for name in (_offsets_name(sink, 0), _offsets_name(sink, 1))}

@@ -1,4 +1,4 @@
-"""What a task does: stage its rows as chunks, or skip an epoch that is decided already."""
+"""The work of a task: it stages its rows as chunks, or skips an epoch that is already decided."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LARGEST_ROW = 256 * 1024 * 1024
 
 @dataclass(frozen=True)
 class ChunkSize:
-    """The bounds of a chunk: rows, and bytes where a row alone is not larger."""
+    """The limits of a chunk: rows, and bytes unless a single row is larger."""
 
     rows: int
     bytes: int
@@ -40,11 +40,11 @@ def stage(
     size: ChunkSize,
     patience: Patience,
 ) -> Receipt:
-    """Append the rows of one task to the log of its sink. Memory is bounded by one chunk.
+    """Append the rows of one task to the log of its sink, with the memory of one chunk.
 
     Raises:
-        BadRow: a row that can't be stored.
-        StoreError: the store can't take the chunks.
+        BadRow: a row can't be stored.
+        StoreError: the store cannot append the chunks.
     """
     ledger = from_record(patience.run(lambda: store.read(task.sink)), task.sink)
     if ledger and ledger.has_decided(task.query_id, task.epoch):
@@ -58,14 +58,14 @@ def stage(
 
 
 def _in_size(batches: Iterable[pa.RecordBatch], size: ChunkSize) -> Iterator[pa.RecordBatch]:
-    """The same rows, in batches as large as a chunk: those of Spark may be smaller, or larger."""
+    """The rows in batches of the size of a chunk; Spark's batches may be smaller or larger."""
     held: list[pa.RecordBatch] = []
     room, space = size.rows, size.bytes
     for batch in batches:
         rest = batch
         while rest.num_rows:
             part = rest.slice(0, room)
-            if held and part.nbytes > space:  # joined they were too large, perhaps for a column
+            if held and part.nbytes > space:  # together they are too large, perhaps for a column
                 yield from _joined(held)
                 held, room, space = [], size.rows, size.bytes
                 continue
@@ -88,9 +88,9 @@ def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
 
 @contextmanager
 def _dropped_if_failed(store: Store, task: Task) -> Iterator[None]:
-    """Drop what an attempt has staged if it raises: it has no receipt, so nothing can decide it.
+    """Discard what an attempt has staged if it raises; without a receipt nothing can decide it.
 
-    A query that fails at each start, and is started again and again, would fill the store.
+    Otherwise a query that fails after each restart would fill the store.
     """
     try:
         yield
@@ -98,19 +98,19 @@ def _dropped_if_failed(store: Store, task: Task) -> Iterator[None]:
         try:
             store.discard(task.sink, [task.attempt])
         except StoreError as error:
-            log.warning("What attempt %s staged stays until it is cleaned: %s", task.attempt, error)
-        raise  # the task's own error, whatever became of the drop
+            log.warning("Can't discard the chunks of attempt %s yet: %s", task.attempt, error)
+        raise  # the task's own error, even if the discard fails
 
 
 def _drain(batches: Iterable[pa.RecordBatch]) -> None:
-    """Read rows, and forget them."""
-    # A stateful operator before the sink saves its state only once its rows are all read.
+    """Read all rows and ignore them."""
+    # A stateful operator before the sink saves its state only after the task has read all rows.
     for _ in batches:
         pass
 
 
 class _Staging:
-    """The chunks of one task: `rows` and `sizes` of those that are staged."""
+    """The chunks of one task: `rows` and `sizes` of the staged ones."""
 
     def __init__(
         self,
@@ -127,19 +127,19 @@ class _Staging:
         self.bad = Count()
 
     def take(self, rows: pa.RecordBatch) -> None:
-        """Stage rows as one chunk, or as several where one would be too large."""
+        """Stage rows as one chunk, or as several if one would be too large."""
         if rows.num_rows > 1 and rows.nbytes > self.most_bytes:
             self._take_halves(rows)
             return
         payload, bad = self._encoded(rows)
         try:
             self._append(rows.num_rows, payload)
-            # Only behind the append: what is cut in halves is sorted, and counted, again.
+            # Only after the append: halves of a split batch are counted again.
             self.bad.merge(bad)
         except ChunkTooLarge:
             if rows.num_rows == 1:
                 raise
-            # So that the next one is not refused again.
+            # So that the store does not reject the next one.
             self.most_bytes = rows.slice(rows.num_rows // 2).nbytes
             self._take_halves(rows)
 
@@ -158,7 +158,7 @@ class _Staging:
             raise ChunkTooLarge(
                 f"A row takes {len(payload):,} bytes",
                 why=f"a chunk can't be larger than {LARGEST_ROW:,} bytes",
-                todo="drop or cut its large columns before the sink",
+                todo="drop or shorten its large columns before the sink",
             )
         chunk = Chunk(self.task, len(self.rows), count, payload)
         self.patience.run(partial(self.store.stage, chunk))

@@ -1,6 +1,6 @@
-"""What a sink has counted, and how its last epochs went: what ``sparkonce watch`` shows.
+"""The counts of a sink and the pace of its last epochs, which ``sparkonce watch`` shows.
 
-The times are those of the clock of whoever decided or finished an epoch.
+Times are by the clock of the process that decided or finished an epoch.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from sparkonce.protocol import Applied, Manifest
 
 KEPT = 100
-"""Epochs of which a ledger keeps the pace."""
+"""The number of epochs whose pace a ledger keeps."""
 
 HISTORY = re.compile(
     r"(?:\d+,\d+(?:\.\d+)?(?:,\d+){4}(?:,\d+(?:\.\d+)?(?:e-\d+)?){3}(?:\n|$))*", re.ASCII
@@ -22,16 +22,16 @@ HISTORY = re.compile(
 
 
 class Pace(NamedTuple):
-    """How one epoch went.
+    """Sizes and durations of one epoch.
 
     Attributes:
         epoch: its number.
         decided: Unix time of its decision, in seconds.
-        rows: all of them.
-        aside: those among them that went into dead letters.
+        rows: number of all rows.
+        aside: number of dead letters among them.
         bytes: of its chunks, as staged.
-        chunks: how many there were.
-        stage: seconds that the longest of its tasks took, Spark's part of it included.
+        chunks: number of its chunks.
+        stage: seconds of its longest task, including Spark's part of it.
         decide: seconds from the call of commit to the decision.
         apply: seconds from the decision until all rows had taken effect.
     """
@@ -48,7 +48,7 @@ class Pace(NamedTuple):
 
     @classmethod
     def parsed(cls, line: str) -> Pace:
-        """From a line that `written` gave."""
+        """Parse a line that `written` has returned."""
         epoch, decided, *counts, stage, decide, apply = line.split(",")
         rows, aside, size, chunks = map(int, counts)
         seconds = float(stage), float(decide), float(apply)
@@ -56,26 +56,26 @@ class Pace(NamedTuple):
 
     @property
     def written(self) -> str:
-        """A line: a ledger is read and written so often that its history is none of JSON."""
+        """A line of text, not JSON, as drivers read and write the ledger so often."""
         return ",".join(map(str, self))
 
     def applied(self, aside: int) -> Pace:
-        """The same, once all rows have taken effect."""
+        """A copy for an epoch whose rows have all taken effect."""
         return self._replace(aside=aside, apply=round(max(0.0, time.time() - self.decided), 3))
 
     def summary(self, sink: str, start: Start) -> str:
-        """One line about an epoch that is finished."""
+        """One line about a finished epoch."""
         finish = max(0.0, start.passed - self.decide - self.apply)
         return (
-            f"Epoch {self.epoch} of {sink}: {self.rows:,} rows ({self.aside:,} into dead letters)"
-            f" in {self.chunks:,} chunks of {self.bytes:,} bytes; staged in {self.stage:.3f} s,"
+            f"Epoch {self.epoch} of {sink}: {self.rows:,} rows ({self.aside:,} dead letters),"
+            f" {self.chunks:,} chunks, {self.bytes:,} bytes; staged in {self.stage:.3f} s,"
             f" decided in {self.decide:.3f} s, applied in {self.apply:.3f} s, finished in"
             f" {finish:.3f} s"
         )
 
 
 class Start(NamedTuple):
-    """When a commit began, and how long its tasks took.
+    """The start of a commit, and the duration of its longest task.
 
     Attributes:
         commit: Unix time in seconds.
@@ -87,7 +87,7 @@ class Start(NamedTuple):
 
     @property
     def passed(self) -> float:
-        """Seconds since."""
+        """Seconds since the start of the commit."""
         return max(0.0, time.time() - self.commit)
 
 
@@ -98,8 +98,8 @@ class Totals:
     Attributes:
         rows: rows decided so far.
         epochs: epochs decided so far.
-        aside: how many of the rows went into dead letters.
-        unstored: how many of them did so since the last row that was stored, over whole epochs.
+        aside: dead letters among the rows.
+        unstored: dead letters since the last stored row, over whole epochs.
         dropped: rows of decisions that an operator gave up.
         history: the pace of the last epochs, a line for each, newest last.
     """
@@ -113,17 +113,17 @@ class Totals:
 
     @property
     def paces(self) -> list[Pace]:
-        """Those of the last epochs, newest last."""
+        """The pace of each of the last epochs, newest last."""
         return [Pace.parsed(line) for line in self.history.split("\n") if line]
 
     def pace(self, epoch: int) -> Pace | None:
-        """That of the last epoch, if it has this number."""
+        """The pace of the last epoch, if it has this number."""
         line = self.history.rpartition("\n")[2]
         last = Pace.parsed(line) if line else None
         return last if last is not None and last.epoch == epoch else None
 
     def decided(self, manifest: Manifest, start: Start | None) -> Totals:
-        """With an epoch more."""
+        """A copy with one more epoch."""
         size = sum(sum(part.sizes) for part in manifest.parts)
         counts = manifest.rows, 0, size, len(manifest.chunks)
         took = (start.stage, start.passed) if start else (0.0, 0.0)
@@ -132,9 +132,9 @@ class Totals:
         return replace(self, rows=rows, epochs=epochs, history=followed(self.history, pace))
 
     def finished(self, manifest: Manifest, applied: Applied) -> Totals:
-        """With what became of the rows of the last epoch."""
+        """A copy with the outcome of the last epoch's rows."""
         unstored = self.unstored + applied.aside
-        # An epoch without rows does not show that the table takes any.
+        # An epoch without rows does not prove that the table accepts any.
         if manifest.rows and applied.stored:
             unstored = 0
         pace, history = self.pace(manifest.epoch), self.history

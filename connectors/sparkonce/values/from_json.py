@@ -1,7 +1,7 @@
 """Values from JSON: whole columns by Arrow, single ones by the tree of their texts.
 
-Arrow takes a value only as what it is: a text for a number, one value for a list, a number that is
-out of range are errors. Whoever reads more falls back on trees, value by value.
+Arrow is strict: a text for a number, a single value for a list, and a number out of range are
+errors. More lenient readers fall back on trees, value by value.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from sparkonce.values import from_text
 from sparkonce.values.spark_types import type_name
 
 Leaf = Callable[[str, pa.DataType], "pa.DataType | None"]
-"""Gives what Arrow reads the values at a path as, of a type that is not nested; None: it can't."""
+"""Returns the type with which Arrow reads the values at a path, for a type that is not nested;
+None if Arrow cannot read them."""
 
 
 def column(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     """Values of any type from their texts, JSON where the type is nested; null stays null.
 
     Raises:
-        ValueError: a text is none of that type.
+        ValueError: a text is not of that type.
     """
     if not types.is_nested(kind):
         return from_text.column(texts, kind)
@@ -44,7 +45,7 @@ def column(texts: pa.Array, kind: pa.DataType) -> pa.Array:
 def _lines(texts: pa.Array, carried: pa.DataType) -> pa.Array:
     lines = pc.binary_join_element_wise('{"v":', texts, "}\n", "")
     (joined,) = pc.binary_join(pa.ListArray.from_arrays([0, len(lines)], lines), "")
-    # A text that goes on behind its value would be further members.
+    # Text after the value would be further members.
     table = read(joined.as_buffer(), pa.schema([("v", carried)]), others="error")
     if len(table) != len(texts):  # a text had two values in it
         raise ValueError("a text is no JSON")
@@ -52,12 +53,12 @@ def _lines(texts: pa.Array, carried: pa.DataType) -> pa.Array:
 
 
 def read(body: Any, schema: pa.Schema, others: str = "ignore") -> pa.Table:
-    """Objects one after the other, line by line.
+    """Read JSON objects, one a line.
 
-    Members that the schema does not name are passed over (``ignore``) or an ``error``.
+    Members that the schema does not name are skipped (``ignore``) or an ``error``.
 
     Raises:
-        pyarrow.ArrowInvalid: a value is none of its type.
+        pyarrow.ArrowInvalid: a value is not of its type.
     """
     return arrow_json.read_json(
         pa.py_buffer(body),
@@ -67,16 +68,16 @@ def read(body: Any, schema: pa.Schema, others: str = "ignore") -> pa.Table:
 
 
 def plain(_: str, kind: pa.DataType) -> pa.DataType | None:
-    """What Arrow reads as text, and what it knows itself."""
+    """The type with which Arrow reads values: text, or the type itself."""
     if types.is_duration(kind):
         return pa.int64()
     return pa.string() if types.is_temporal(kind) or types.is_binary(kind) else kind
 
 
 def carrier(kind: pa.DataType, leaf: Leaf = plain, at: str = "") -> pa.DataType | None:
-    """The type that Arrow reads values of a type as; None if it can't.
+    """The type with which Arrow reads values of a type; None if it cannot.
 
-    `leaf` gives that of what is inside, by the path `at` which it lies.
+    `leaf` returns it for types that are not nested, by their path `at`.
     """
     if types.is_map(kind):
         return None
@@ -94,10 +95,10 @@ def _path(at: str, name: str) -> str:
 
 
 def finished(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """What Arrow read, as the type that it carries.
+    """The values that Arrow read with `carrier`, in their own type.
 
     Raises:
-        ValueError: a value is none of the type.
+        ValueError: a value is not of the type.
     """
     if types.is_struct(kind):
         inner = [finished(values.field(at), one.type) for at, one in enumerate(kind)]
@@ -110,7 +111,7 @@ def finished(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _finite(values: pa.Array, _: pa.DataType) -> pa.Array:
-    if pc.any(pc.is_inf(values)).as_py():  # Arrow makes one of a number that is too large
+    if pc.any(pc.is_inf(values)).as_py():  # Arrow reads a number that is too large as infinity
         raise ValueError("a number is out of range")
     return values
 
@@ -128,7 +129,7 @@ def _moments(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _whole(values: pa.Array, _: pa.DataType) -> pa.Array:
-    values.validate(full=True)  # Arrow takes a decimal that is too long for its type
+    values.validate(full=True)  # Arrow accepts a decimal that is too long for its type
     return values
 
 
@@ -142,11 +143,11 @@ _FINISH: tuple[
     (types.is_binary, lambda values, _: from_text.from_base64(values)),
     (types.is_temporal, from_text.column),
 )
-"""What Arrow read as another type; the first that accepts a type makes it of that."""
+"""Conversions of values that Arrow read with another type; the first that accepts it applies."""
 
 
 Tree = Any
-"""What `parse_tree` gives: None, booleans, texts (also of numbers), lists and dictionaries."""
+"""The result of `parse_tree`: None, booleans, texts (also of numbers), lists and dictionaries."""
 
 
 class Number(str):
@@ -156,10 +157,10 @@ class Number(str):
 
 
 def parse_tree(document: str | bytes) -> Tree:
-    """JSON in which numbers stay the texts that they are, so that no digit is lost.
+    """Parse JSON with numbers as text, so that no digit is lost.
 
     Raises:
-        ValueError: it is none, too deep, or has a member twice.
+        ValueError: the document is not JSON, too deep, or has a member twice.
     """
     try:
         return json.loads(
@@ -171,20 +172,20 @@ def parse_tree(document: str | bytes) -> Tree:
 
 def _members(pairs: list[tuple[str, Tree]]) -> Tree:
     found = dict(pairs)
-    if len(found) < len(pairs):  # which of them counts, no standard says
+    if len(found) < len(pairs):  # no standard says which of them counts
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"member {twice!r} is there twice")
+        raise ValueError(f"member {twice!r} occurs twice")
     return found
 
 
 def array_of_tree(tree: Tree, kind: pa.DataType) -> pa.Array:
     """One value, as an array.
 
-    The tree is what `text.to_json` writes, parsed, or `text.to_text` does; or bytes.
+    The tree is the parsed output of `text.to_json`, or the output of `text.to_text`, or bytes.
 
     Raises:
-        ValueError: it is no value of that type.
+        ValueError: the tree is no value of that type.
     """
     try:
         return pa.array([value_of_tree(tree, kind)], kind)
@@ -207,7 +208,8 @@ def value_of_tree(tree: Tree, kind: pa.DataType) -> Any:
     """One value, as `pyarrow.array` takes it.
 
     Raises:
-        ValueError: it is no value of that type; or what `array_of_tree` makes one of.
+        ValueError: the tree is no value of that type; or another error that `array_of_tree`
+            converts into one.
     """
     if tree is None or types.is_null(kind):
         return None

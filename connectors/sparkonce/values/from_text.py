@@ -1,7 +1,7 @@
-"""Whole columns from the texts of their values: the way back from `text.to_text`.
+"""Whole columns from the texts of their values: the inverse of `text.to_text`.
 
-What a plain client wrote is read, too, where its text has one meaning. No value changes: what is no
-text of the type, or would be rounded, is an error; but a float or double is the nearest one.
+Texts of other clients are accepted, too, if they have one meaning. No value changes: a text of
+another type, or one that needs rounding, is an error; but a float or double is the nearest one.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _FIRST, _BEHIND = -62_135_596_800_000_000, 253_402_300_800_000_000
 """The years 1 and 10000 in microseconds."""
 
 _NO_NUMBER = r"[xX]|^[+]|^-?0[0-9]"
-"""Of what is no whole number: 07 is a name."""
+"""Texts that are not whole numbers: 07 is a name."""
 
 
 def column(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     """The values of a type; null stays null.
 
     Raises:
-        ValueError: a text is none of the type.
+        ValueError: a text is not of the type.
     """
     try:
         if types.is_binary(kind) or types.is_large_binary(kind):
@@ -45,7 +45,7 @@ def column(texts: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _whole(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    _refuse(texts, pc.match_substring_regex(texts, _NO_NUMBER), kind)  # Arrow takes 0x10 and 07
+    _refuse(texts, pc.match_substring_regex(texts, _NO_NUMBER), kind)  # Arrow accepts 0x10 and 07
     try:
         return texts.cast(kind)
     except pa.ArrowInvalid:  # 5.0, or 5e3
@@ -61,7 +61,7 @@ def _decimal(texts: pa.Array, kind: pa.DataType) -> pa.Array:
 def _floating(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     found = texts.cast(kind)
     said = pc.match_substring(texts, "inf", ignore_case=True)
-    _refuse(texts, pc.and_not(pc.is_inf(found), said), kind)  # Arrow makes infinity of 1e400
+    _refuse(texts, pc.and_not(pc.is_inf(found), said), kind)  # Arrow reads 1e400 as infinity
     return found
 
 
@@ -109,20 +109,20 @@ _READERS: tuple[
     (types.is_date, _date),
     (types.is_time, _time),
 )
-"""Types by whose texts Arrow makes no value, or another one."""
+"""Types whose texts Arrow rejects or reads as another value."""
 
 
 def outside_years(moments: pa.Array) -> pa.Array:
-    """Of microseconds, which are not in the years from 1 to 9999, which Spark and Python have."""
+    """Which microseconds are outside of the years 1 to 9999, the range of Spark and Python."""
     found = moments.cast(pa.int64())
     return pc.or_(pc.less(found, _FIRST), pc.greater_equal(found, _BEHIND))
 
 
 def from_base64(texts: pa.Array) -> pa.Array:
-    """Bytes of their base64, value by value.
+    """The decoded bytes of base64 texts.
 
     Raises:
-        ValueError: a text is none.
+        ValueError: a text is not base64.
     """
     return pa.array(
         [one if one is None else base64.b64decode(one, validate=True) for one in texts.to_pylist()],
@@ -131,6 +131,6 @@ def from_base64(texts: pa.Array) -> pa.Array:
 
 
 def _refuse(texts: pa.Array, wrong: pa.Array, kind: pa.DataType) -> None:
-    """Refuse texts of which one is wrong."""
+    """Reject texts of which one is wrong."""
     if pc.any(wrong).as_py():
         raise ValueError(f"{texts.filter(wrong)[0].as_py()!r} is no {type_name(kind)}")

@@ -1,6 +1,6 @@
-"""Pieces of JSON text, put together from Arrow columns by compute kernels.
+"""Builds JSON text from Arrow columns by compute kernels.
 
-Nothing here knows a Spark type: `sparkonce.values.text` says which column takes which form. Every
+Nothing here depends on Spark types: `sparkonce.values.text` defines the form of each column. Every
 function takes whole columns and returns a column of the same length, null where its input is null.
 """
 
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Backslash first: the other escapes bring in backslashes of their own.
+# Backslash first: the other escapes add backslashes.
 _ESCAPES = {ord(char): json.dumps(char)[1:-1] for char in ["\\", '"', *map(chr, range(0x20))]}
 _ORDINARY = bytes(set(range(256)) - set(_ESCAPES))
 _END = 2**31 - 1
@@ -46,7 +46,7 @@ def escaped(text: pa.Array) -> pa.StringArray:
     text = text.cast(pa.string())
     special = set(bytes(all_bytes(text)).translate(None, _ORDINARY))
     if special:
-        # Past 2 GiB, replace_substring makes wrong offsets of 32 bits and does not say so.
+        # Past 2 GiB, replace_substring returns wrong 32-bit offsets without an error.
         text = text.cast(pa.large_string())
         for byte in filter(special.__contains__, _ESCAPES):
             text = pc.replace_substring(text, pattern=chr(byte), replacement=_ESCAPES[byte])
@@ -56,8 +56,8 @@ def escaped(text: pa.Array) -> pa.StringArray:
 def number(column: pa.Array) -> pa.StringArray:
     """Return each float as a JSON number that reads back as the same float of that width.
 
-    A whole number keeps a fraction (`1.0`), so that a reader who tells the two apart sees a float.
-    JSON has no number for NaN and the infinities: they are strings, as Spark's `to_json` has them.
+    A whole number keeps a fraction (`1.0`), so that a reader who distinguishes the two sees a
+    float. JSON has no number for NaN and the infinities: they are strings, as in Spark's `to_json`.
     """
     text = column.cast(pa.string())
     whole = pc.and_(pc.equal(column, pc.trunc(column)), pc.is_finite(column))
@@ -91,7 +91,7 @@ def base64(column: pa.Array) -> pa.StringArray:
 def objects(column: pa.StructArray, names: Sequence[str], values: Sequence[pa.Array]) -> pa.Array:
     """Return one JSON object for each struct of `column`.
 
-    Only the nulls of `column` are looked at; a null among `values` is written as `null`.
+    Only a null of `column` becomes a null; a null among `values` becomes `null`.
     """
     pieces = [_where_valid(column, "{")]
     for place, (name, value) in enumerate(zip(names, values, strict=True)):
@@ -118,16 +118,16 @@ def mappings(column: pa.Array, keys: pa.Array, values: pa.Array) -> pa.StringArr
 
 
 def _require_distinct(column: pa.Array, keys: pa.Array) -> None:
-    """Refuse a map with two values of one key, as Spark's own functions on maps do.
+    """Reject a map with two values of one key, as Spark's own functions on maps do.
 
-    Spark makes such maps where it parses JSON.
+    Spark creates these maps when it parses JSON.
     """
     lengths = pc.list_value_length(column)
     if (pc.max(lengths).as_py() or 0) < 2:
         return
     parents = pc.list_parent_indices(pa.ListArray.from_arrays(offsets(_wide(lengths)), keys))
     known = keys.dictionary_encode()
-    # One number for each map and key: where it comes twice, so does the key.
+    # One number for each map and key: a duplicate number is a duplicate key.
     entries = pc.add(pc.multiply(_wide(parents), len(known.dictionary)), known.indices)
     if pc.count_distinct(entries).as_py() < len(entries):
         counted = pc.value_counts(entries)
@@ -154,7 +154,7 @@ def _or_null(text: pa.Array) -> pa.StringArray:
 
 
 def _wide(lengths: pa.Array) -> pa.Int64Array:
-    """Return the lengths so wide that no sum of them wraps around unseen."""
+    """Return the lengths in 64 bits, so that their sum does not overflow."""
     return lengths.cast(pa.int64())
 
 
@@ -167,9 +167,9 @@ def offsets(lengths: pa.Int64Array) -> pa.Int32Array:
 
 
 def all_bytes(texts: pa.Array) -> memoryview:
-    """The values of an array of strings or of binary, one after the other, not copied.
+    """The concatenated values of an array of strings or binary, without a copy.
 
-    Null values may leave some bytes, too.
+    Null values may contribute bytes, too.
     """
     _, starts, data = texts.buffers()
     if not len(texts) or data is None:

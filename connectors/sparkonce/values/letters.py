@@ -1,8 +1,8 @@
-"""Dead letters: rows that can't be stored, in a form from which they can be written again.
+"""Dead letters: bad rows in a form that allows writing them again.
 
 A row is a JSON object that Spark's ``from_json(row, schema)`` reads back exactly, with the schema
-of the query. What it can't read has another form; docs/dead-letters.md says which, and
-`sparkonce.replay` has the way back for all of them.
+of the query. Values that it cannot read have another form, which docs/dead-letters.md describes;
+`sparkonce.replay` restores all of them.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _SIZES = {"day": _DAY, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_
 
 
 class Letter(NamedTuple):
-    """A row that can't be stored.
+    """A bad row with its reason.
 
     Attributes:
-        reason: why.
+        reason: why the row can't be stored.
         row: its columns, as a JSON object.
-        key: its key columns, as a JSON object; empty where it has none.
-        base64: the columns in which each string is the base64 of its bytes, as one of them is not
-            UTF-8.
+        key: its key columns, as a JSON object; empty without a key.
+        base64: the columns in which each string is the base64 of its bytes, because one of them is
+            not UTF-8.
     """
 
     reason: str
@@ -48,7 +48,7 @@ class Letter(NamedTuple):
 def of_row(reason: str, row: pa.RecordBatch, schema: pa.Schema, key: Iterable[str] = ()) -> Letter:
     """The letter of a row.
 
-    The schema of the query knows more of its types than the row does.
+    The schema of the query has more information on types than the row.
     """
     members, armored = {}, []
     for name in row.schema.names:
@@ -58,7 +58,7 @@ def of_row(reason: str, row: pa.RecordBatch, schema: pa.Schema, key: Iterable[st
         try:
             members[name] = _json(value, field, _string)
         except UnicodeDecodeError:
-            # Spark does not check its strings, and JSON can hold no other bytes than UTF-8.
+            # Spark does not validate strings, and JSON holds only UTF-8.
             members[name] = _json(value, field, _armored)
             armored.append(name)
     known = {name: members[name] for name in key if name in members}
@@ -68,7 +68,7 @@ def of_row(reason: str, row: pa.RecordBatch, schema: pa.Schema, key: Iterable[st
 def of_trees(
     reason: str, trees: Mapping[str, from_json.Tree], schema: pa.Schema, key: Iterable[str] = ()
 ) -> Letter:
-    """The letter of a row by the texts of its values; see `from_json.array_of_tree`."""
+    """The letter of a row from the texts of its values; see `from_json.array_of_tree`."""
     columns = {}
     for field in schema:
         if field.name in trees:
@@ -77,7 +77,7 @@ def of_trees(
 
 
 def _restored(tree: from_json.Tree, kind: pa.DataType) -> pa.Array:
-    """The value; or, if the store made something else of it, the text that is there."""
+    """The value; or the stored text, if the store changed the value."""
     try:
         return from_json.array_of_tree(tree, kind)
     except ValueError:
@@ -90,7 +90,7 @@ def _object(members: Mapping[str, str]) -> str:
 
 
 Text = Callable[[bytes], str]
-"""How the bytes of a string are written."""
+"""The encoder of a string's bytes."""
 
 
 def _string(data: bytes) -> str:
@@ -119,7 +119,7 @@ def _json(value: pa.Scalar, field: pa.Field, text: Text) -> str:
 
 
 def _map(entries: pa.Array, kind: pa.MapType, text: Text) -> str:
-    """An object; or, as Spark reads none with keys that are no strings, an array of entries."""
+    """An object; or an array of entries, as Spark reads no objects whose keys are not strings."""
     write = partial(_json, text=text)
     pairs = [
         (write(key, kind.key_field), write(value, kind.item_field))
@@ -141,7 +141,7 @@ def _leaf(value: pa.Scalar, field: pa.Field, text: Text) -> str:
 
 
 def _date(days: int) -> str:
-    """A day of any year, counted from 1970: Python knows those of four digits alone."""
+    """A day of any year, counted from 1970; Python supports only years of four digits."""
     cycles, rest = divmod(days + _EPOCH - _MIDDLE, CYCLE)
     day = date.fromordinal(_MIDDLE + rest)
     year = day.year + 400 * cycles
@@ -166,7 +166,7 @@ def _time(value: pa.Scalar) -> str:
 
 
 def _interval(micros: int, type_name: str) -> str:
-    """An interval as Spark casts it to a string; it reads one of its own units alone."""
+    """An interval as Spark casts it to a string; Spark reads it only in the units of its type."""
     _, first, *rest = type_name.split()
     units = spark_types.UNITS
     own = units[units.index(first) : units.index(rest[-1] if rest else first) + 1]
@@ -193,4 +193,4 @@ _LEAVES: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Scalar, pa.Fiel
         lambda value, field: f'"{_interval(value.value, spark_types.spark_type(field))}"',
     ),
 )
-"""How values are written that `text.to_json` writes otherwise, or not at all."""
+"""Encoders of values for which `text.to_json` has another form or none."""

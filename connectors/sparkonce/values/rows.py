@@ -1,4 +1,4 @@
-"""Rows on their way into chunks: shown in errors, sorted out where they are bad, joined as text."""
+"""Rows before their encoding as chunks: shown in errors, and separated if they are bad."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from sparkonce.values.spark_types import type_name
 T = TypeVar("T")
 
 LONGEST_SHOWN = 40
-"""Letters of a value that an error shows."""
+"""Most characters of a value that an error shows."""
 
 
 class Unfit(ValueError):
-    """Rows with values that a column of the target can't hold as they are.
+    """Rows with values that a column of the target cannot hold unchanged.
 
     Args:
         name: of the column.
-        places: of the rows, among those that were to be encoded.
-        why: it can't hold them.
-        todo: against it.
+        places: indexes of the rows in the encoded batch.
+        why: the column can't hold them.
+        todo: what to do about it.
     """
 
     def __init__(self, name: str, places: pa.Array, why: str, todo: str) -> None:
@@ -32,7 +32,7 @@ class Unfit(ValueError):
         self.name, self.places, self.why, self.todo = name, places, why, todo
 
     def bad_row(self, rows: pa.RecordBatch, place: int, key: Sequence[str]) -> BadRow:
-        """The error for one of them, which names the row by its key."""
+        """The error for one of the rows, which identifies it by its key."""
         row = rows.slice(place, 1)
         about = row.select([n for n in row.schema.names if n in key]) if key else row
         value = describe_value(row.column(self.name)[0])
@@ -43,7 +43,7 @@ class Unfit(ValueError):
 
 
 class RejectedRow(NamedTuple):
-    """A row that can't be stored: why, in words that others share, and with what the row holds."""
+    """A bad row: the kind of reason, which other rows share, and the reason with its values."""
 
     kind: str
     reason: str
@@ -51,13 +51,13 @@ class RejectedRow(NamedTuple):
 
 
 def describe_row(rows: pa.RecordBatch, row: int) -> str:
-    """A row in short, for an error: its first columns, and of each value the first letters."""
+    """A short form of a row for errors: the first columns, with the start of each value."""
     names = rows.schema.names[:8]
     return ", ".join(f"{name}={describe_value(rows.column(name)[row])}" for name in names)
 
 
 def describe_value(value: pa.Scalar) -> str:
-    """A value in short, for an error: a string in quotes, escaped; null without any."""
+    """A short form of a value for errors: a string in quotes, escaped; null without quotes."""
     if not value.is_valid:
         return "null"
     text = _text(value)
@@ -67,26 +67,26 @@ def describe_value(value: pa.Scalar) -> str:
 
 
 def null_key(name: str, rows: pa.RecordBatch, key: str, why: str) -> BadRow:
-    """The error for a row whose column `name` is null, and is needed in `key`."""
+    """The error for a row whose column `name` is null, although `key` needs it."""
     row = pc.index(rows.column(name).is_null(), True).as_py()
     return BadRow(
         f"Column {name!r} is null in a row, and {key!r} must not be; the row:"
         f" {describe_row(rows, row)}",
         why=why,
-        todo=f"filter such rows out, for example where {name} is not null, or fill them",
+        todo=f"filter out these rows, for example where {name} is not null, or fill the column",
     )
 
 
 def separate_bad_rows(
     rows: pa.RecordBatch, encode: Callable[[pa.RecordBatch], T], key: Sequence[str] = ()
 ) -> tuple[list[T], list[RejectedRow]]:
-    """What the good rows are encoded to, and the bad ones.
+    """The encoded good rows, and the bad rows.
 
     Args:
-        rows: of a query; those behind a bad one may be encoded apart from those before it.
+        rows: of a query; rows after a bad one may be encoded separately from those before it.
         encode: raises `BadRow` or ``ValueError`` if it can't encode one of the rows, `Unfit` with
             all rows that are bad for one reason.
-        key: columns by which reasons name a row.
+        key: columns by which reasons identify a row.
     """
     try:
         return [encode(rows)], []
@@ -97,7 +97,7 @@ def separate_bad_rows(
             RejectedRow(one.why, f"{one.what}: {one.why}", rows.slice(place, 1))
             for place, one in errors
         ]
-        # The others may be bad for another reason, so they are encoded anew.
+        # The others may be bad for another reason, so they are encoded again.
         others = pc.invert(pc.is_in(pa.array(range(len(rows))), value_set=error.places))
         encoded, more = separate_bad_rows(rows.filter(others), encode, key)
         return encoded, bad + more
@@ -105,7 +105,7 @@ def separate_bad_rows(
         if len(rows) == 1:
             said = (error.why, error.what) if isinstance(error, BadRow) else (str(error),) * 2
             return [], [RejectedRow(*said, rows)]
-    # Such an error names one row at most: the rows are halved until each bad one is alone.
+    # The error names at most one row, so the rows are halved until each bad one is alone.
     middle = len(rows) // 2
     before = separate_bad_rows(rows.slice(0, middle), encode, key)
     behind = separate_bad_rows(rows.slice(middle), encode, key)
@@ -113,9 +113,9 @@ def separate_bad_rows(
 
 
 def naming_rows(encode: Callable[[pa.RecordBatch], T], key: Sequence[str]) -> Callable[..., T]:
-    """The same encoder, whose errors about a value name the row.
+    """An encoder whose errors about a value identify the row.
 
-    Without a key, whose columns tell a row from others, its first columns are shown.
+    They show the columns of the key, or without a key the first columns.
     """
 
     def named(rows: pa.RecordBatch) -> T:
@@ -131,7 +131,7 @@ def naming_rows(encode: Callable[[pa.RecordBatch], T], key: Sequence[str]) -> Ca
             raise BadRow(
                 f"A value can't be written: {error}; the row: {describe_row(about, 0)}",
                 why="it has no documented form in the store",
-                todo="filter such rows out, or replace the value before the sink",
+                todo="filter out these rows, or replace the value before the sink",
             ) from None
 
     return named
@@ -140,7 +140,7 @@ def naming_rows(encode: Callable[[pa.RecordBatch], T], key: Sequence[str]) -> Ca
 def _first_bad(
     rows: pa.RecordBatch, encode: Callable[[pa.RecordBatch], T], error: ValueError
 ) -> tuple[pa.RecordBatch, ValueError]:
-    """A row that can't be encoded, and why; of an error about several rows, what there is."""
+    """A row that can't be encoded, and why; all rows if the error is not about a single one."""
     while len(rows) > 1:
         middle = len(rows) // 2
         for half in (rows.slice(0, middle), rows.slice(middle)):
@@ -152,21 +152,21 @@ def _first_bad(
             except BadRow:
                 continue
         else:
-            # Neither half fails alone, as where only all texts together pass 2 GiB.
+            # Neither half fails alone, for example if only all texts together pass 2 GiB.
             break
     return rows, error
 
 
 def percent_encoded(texts: Any) -> Any:
-    """Texts in which ``:``, which stands between the columns of a key, is no letter any more."""
+    """Texts with ``:`` escaped, as it separates the columns of a key."""
     if not pc.any(pc.match_substring_regex(texts, "[:%]")).as_py():
         return texts
-    # First `%`, as what `:` becomes begins with one.
+    # First `%`, as the escape of `:` begins with one.
     return pc.replace_substring(pc.replace_substring(texts, "%", "%25"), ":", "%3A")
 
 
 def _text(value: pa.Scalar) -> str:
-    """A value for a reader, also one of which Python makes no text: it is bad for that reason."""
+    """A value for a reader, even one that Python cannot convert: it may be bad for that reason."""
     try:
         return str(value)
     except (OverflowError, ValueError):

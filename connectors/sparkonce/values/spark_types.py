@@ -1,6 +1,6 @@
-"""A query's columns: the names of Spark's types for Arrow's, and what Spark announced of them.
+"""The columns of a query: Spark's names for Arrow types, and the schema that Spark announced.
 
-Arrow has no word for some of Spark's types: a field of one has Spark's name in its metadata.
+Arrow lacks some of Spark's types: a field of one has Spark's name in its metadata.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pyarrow import types
 from sparkonce.errors import OptionError, UnsupportedQuery
 
 SPARK = b"spark"
-"""The key of the metadata that has a type's name in Spark, where Arrow's type does not tell it."""
+"""The key of the metadata with a type's name in Spark, if Arrow's type does not determine it."""
 
 NAMES: dict[str, pa.DataType] = {
     "boolean": pa.bool_(),
@@ -59,7 +59,7 @@ SIMPLE = (
     (types.is_date32, "date"),
     (types.is_null, "void"),
 )
-"""The types whose name is one word, whatever a field says of itself."""
+"""The types with a fixed name, regardless of a field's metadata."""
 _SHOWN = (*SIMPLE, (types.is_time, "time(9)"), (types.is_duration, INTERVAL))
 
 
@@ -90,33 +90,33 @@ def _nested(kind: pa.DataType) -> str:
 
 
 def type_name(kind: pa.DataType) -> str:
-    """The name of a type that no field says more of; Arrow's own where Spark has no such type."""
+    """The name of a type without metadata; Arrow's own name if Spark lacks the type."""
     return spark_type(pa.field("", kind))
 
 
 def typed(name: str, kind: pa.DataType, spark_name: str = "", *, nullable: bool = True) -> pa.Field:
-    """A field, with what Spark says about its type where Arrow has no word for that."""
+    """A field, with Spark's name of its type if Arrow lacks the type."""
     return pa.field(
         name, kind, nullable, metadata={SPARK: spark_name.encode()} if spark_name else None
     )
 
 
 def decimal(precision: int = 10, scale: int = 0) -> pa.DataType:
-    """The type of decimals, of which Spark has fewer than Arrow.
+    """A decimal type; Spark has fewer of them than Arrow.
 
     Raises:
-        ValueError: there is none of that precision and scale.
+        ValueError: Spark has none with that precision and scale.
     """
     if not (1 <= precision <= 38 and 0 <= scale <= precision):
         raise ValueError(
-            f"a decimal of 1 to 38 digits, of which none to all are behind the point, and not"
+            f"a decimal of 1 to 38 digits, with none to all of them after the point, not"
             f" decimal({precision},{scale})"
         )
     return pa.decimal128(precision, scale)
 
 
 def quoted(name: str) -> str:
-    """A name as DDL has it."""
+    """A name as in DDL."""
     return name if re.fullmatch(r"[A-Za-z]\w*", name) else "`" + name.replace("`", "``") + "`"
 
 
@@ -130,12 +130,10 @@ def to_ddl(schema: pa.Schema) -> str:
 
 
 def parse(text: str) -> pa.Schema:
-    """Read a schema.
-
-    It has names and types, such as ``id bigint, at timestamp, tags array<string>``.
+    """Parse a schema: names and types, such as ``id bigint, at timestamp, tags array<string>``.
 
     Raises:
-        OptionError: it can't be read, or a name or a type can't be written.
+        OptionError: the text is no schema, or has an unsupported name or type.
     """
     schema = pa.schema(_Reader(text).fields(""))
     require_names(schema)
@@ -147,7 +145,7 @@ class _Reader:
         self.text, self.at = text, 0
 
     def fields(self, end: str) -> list[pa.Field]:
-        """Fields with commas between, up to a sign."""
+        """Fields separated by commas, up to the sign `end`."""
         found: list[pa.Field] = []
         while self._peek() != end:
             if found:
@@ -158,7 +156,7 @@ class _Reader:
     def _named(self) -> pa.Field:
         name = self._next()
         if not re.match(r"[\w`]", name):
-            raise self._problem(f"a name, and not {name!r}")
+            raise self._problem(f"a name, not {name!r}")
         name = name[1:-1].replace("``", "`") if name.startswith("`") else name
         self._take(":")
         field = self._typed(name)
@@ -179,8 +177,8 @@ class _Reader:
             spark_name = self._interval()
             return typed(name, pa.duration("us"), "" if spark_name == INTERVAL else spark_name)
         if word not in NAMES:
-            raise self._problem(f"a type that can be written, and not {word!r}")
-        # The length of char(10) or varchar(10), the precision of time(6): Arrow knows neither.
+            raise self._problem(f"a supported type, not {word!r}")
+        # The length of char(10) or varchar(10), the precision of time(6): Arrow has neither.
         self._arguments()
         if word == "string" and self._take("collate"):
             collation = self._next()
@@ -191,7 +189,7 @@ class _Reader:
     def _decimal(self) -> pa.DataType:
         given = self._arguments()
         if len(given) > 2:
-            raise self._problem("precision and scale, and no more")
+            raise self._problem("only precision and scale")
         try:
             return decimal(*given)
         except ValueError as error:
@@ -214,7 +212,7 @@ class _Reader:
         first = self._next().lower()
         last = self._next().lower() if self._take("to") else first
         if first not in UNITS or last not in UNITS or UNITS.index(first) > UNITS.index(last):
-            raise self._problem(f"an interval of days to seconds, and not of {first} to {last}")
+            raise self._problem(f"an interval of days to seconds, not of {first} to {last}")
         return f"interval {first}" if first == last else f"interval {first} to {last}"
 
     def _arguments(self) -> list[int]:
@@ -249,7 +247,7 @@ class _Reader:
 
     def _expect(self, sign: str) -> None:
         if not self._take(sign):
-            raise self._problem(f"{sign!r}, and not {self._peek()!r}")
+            raise self._problem(f"{sign!r}, not {self._peek()!r}")
 
     def _problem(self, expected: str) -> OptionError:
         return OptionError(
@@ -264,17 +262,17 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def require_names(schema: pa.Schema) -> None:
-    """Refuse names by which rows can't be stored.
+    """Reject names with which a store cannot keep rows.
 
     Raises:
-        OptionError: two columns have the same name, or a name, also of a field inside a column, has
-            a control character.
+        OptionError: two columns have the same name, or the name of a column or of a field inside it
+            has a control character.
     """
     for name in schema.names:
         if schema.names.count(name) > 1:
             raise OptionError(
-                f"Column {name!r} is there twice",
-                why="rows are stored by column name",
+                f"The query has column {name!r} twice",
+                why="a store keeps rows by column name",
                 todo="rename one of them before the sink",
             )
     for path in (path for field in schema for path in _paths(field, ())):
@@ -283,7 +281,7 @@ def require_names(schema: pa.Schema) -> None:
                 f"Column {'.'.join(path)!r} has a control character in its name",
                 why="Spark cuts a name at a NUL, and the values of such a field arrive as null;"
                 " other control characters split lines of logs and of requests",
-                todo="rename it before the sink (inside a struct: cast it to a struct of other"
+                todo="rename it before the sink (inside a struct: cast it to a struct with other"
                 " names), or read without it",
             )
 
@@ -292,18 +290,18 @@ def as_announced(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterat
     """The batches, each compared with the schema of the query.
 
     Raises:
-        UnsupportedQuery: names or types differ, so that values would be taken for others.
+        UnsupportedQuery: names or types differ, so that values would be confused.
     """
     announced = _fields(schema)
     for batch in batches:
         found = _fields(batch.schema)
         if found != announced:
-            # All may be there, in another order or beside others: the first is named then.
+            # If none is missing, but order or number differ, name the first one.
             wrong = [one for one in announced if one not in found] or announced
             raise UnsupportedQuery(
-                f"Spark hands over the columns {batch.schema.names!r} otherwise than it has"
-                f" announced them; the first that differs is {wrong[0][0]!r}",
-                why="its values would be lost, or taken for those of another column",
+                f"Spark passes columns {batch.schema.names!r}, which differ from the announced"
+                f" schema; the first difference is {wrong[0][0]!r}",
+                why="its values would be lost or stored in another column",
                 todo="rename that column and the fields inside it to plain letters, or cast it",
             )
         yield batch
@@ -322,7 +320,7 @@ def _fields(fields: Iterable[pa.Field]) -> list[tuple[str, object]]:
 
 
 def _form(kind: pa.DataType) -> object:
-    """A type without what sessions of Spark may have otherwise: sizes of texts, the time zone."""
+    """A type without the parts that vary between Spark sessions: sizes of texts, the time zone."""
     if types.is_struct(kind):
         return _fields(kind)
     if types.is_map(kind):

@@ -1,7 +1,7 @@
-"""The text that a store gets for each Spark value.
+"""The text form of each Spark value in a store.
 
-Columns are encoded whole, by Arrow's compute kernels: no Python object is made for a row. One
-table, `_FORMS`, says for each type how it is written as text and as JSON.
+Arrow's compute kernels encode whole columns, without a Python object for each row. One table,
+`_FORMS`, defines the text and the JSON of each type.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def to_hex(data: pa.BinaryArray) -> pa.BinaryArray:
 
 
 def from_hex(digits: pa.BinaryArray) -> pa.BinaryArray:
-    """The bytes that digits stand for; null stays null.
+    """The bytes that hexadecimal digits represent; null stays null.
 
     Raises:
-        ValueError: they are no hexadecimal numbers of whole bytes.
+        ValueError: a text is not an even number of hexadecimal digits.
     """
     filled = pc.fill_null(digits, b"")
     lengths = pc.divide(pc.binary_length(filled).cast(pa.int64()), 2)
@@ -67,7 +67,7 @@ def to_text(column: pa.Array) -> pa.BinaryArray:
 
     Numbers are decimal: a float is the shortest text that reads back as the same float of that
     width, or `nan`, `inf`, `-inf`; a decimal always has its scale and never an exponent. Strings
-    and binary values are as they are. Dates, times and timestamps are ISO 8601, with six fraction
+    and binary values stay unchanged. Dates, times and timestamps are ISO 8601, with six fraction
     digits and, for a timestamp with a time zone, in UTC with a Z. A duration is a count of whole
     microseconds. Lists, maps and structs are JSON, see `to_json`.
 
@@ -138,7 +138,7 @@ def _encoded(column: pa.Array, choose: Callable[[_TextForm], Encoder]) -> pa.Arr
         return choose(_form(column.type))(column)
     except (pa.ArrowCapacityError, pa.ArrowInvalid) as error:
         raise ValueError(
-            f"a column of type {type_name(column.type)} can't become text: {error}"
+            f"a column of type {type_name(column.type)} can't be converted to text: {error}"
         ) from error
 
 
@@ -157,7 +157,7 @@ def _decimal(column: pa.Array) -> pa.Array:
     if not scale:
         return digits
     negative = pc.starts_with(digits, "-")
-    # So many digits that one stands before the point; the sign is not one of them.
+    # Enough digits for one before the point, not counting the sign.
     digits = pc.ascii_lpad(pc.ascii_ltrim(digits, "-"), scale + 1, "0")
     plain = pc.binary_replace_slice(digits, -scale, -scale, ".")
     return pc.if_else(negative, pc.binary_replace_slice(plain, 0, 0, "-"), plain)
@@ -166,7 +166,7 @@ def _decimal(column: pa.Array) -> pa.Array:
 def _unscaled(column: pa.Array) -> pa.Array:
     """Return the digits of decimals, without the point."""
     precision = column.type.precision
-    # The same bits with no scale: the number without its point.
+    # The same bits with scale 0: the number without its point.
     whole = column.view(pa.decimal128(precision, 0))
     # Integers become text twice as fast as decimals do.
     return _cast(whole.cast(pa.int64()) if precision <= _INT64_DIGITS else whole)
@@ -180,8 +180,8 @@ def _date(column: pa.Array) -> pa.Array:
 def _timestamp(column: pa.Array) -> pa.Array:
     """Return timestamps in ISO 8601.
 
-    The stored count is of the instant in UTC whatever the zone: to see the column as one without a
-    zone spares Arrow the look-up of the zone for each row, which takes twenty times as long.
+    The stored count is of the instant in UTC whatever the zone. Viewing the column without a zone
+    saves Arrow the lookup of the zone for each row, which takes twenty times as long.
     """
     utc = column.view(pa.timestamp("us"))
     first, last = _FIRST_DAY * _DAY_US, (_LAST_DAY + 1) * _DAY_US - 1
@@ -205,7 +205,7 @@ def _require_within(
 ) -> None:
     """Raise ValueError if a value, seen as a count, is not from `first` to `last`.
 
-    Beyond them the text of Arrow is no longer ISO 8601, or not even a date.
+    Outside of this range Arrow's text is not ISO 8601, or not even a date.
     """
     values = column.view(counts)
     ends = pc.min_max(values)
@@ -229,7 +229,7 @@ def _nulls(column: pa.Array) -> pa.Array:
 
 
 def _quoted(text: Encoder) -> Encoder:
-    """Return the JSON encoder of values that are strings of their text form, free of escapes."""
+    """Return the JSON encoder of values whose text form is a JSON string without escapes."""
     return lambda column: json_text.quoted(text(column))
 
 
@@ -253,10 +253,10 @@ def _map(column: pa.Array) -> pa.Array:
 
 
 def _entries(column: pa.MapArray) -> pa.ListArray:
-    """Return maps as the lists of key and value that they are.
+    """Return maps as lists of key and value.
 
-    A map array cannot be flattened, its keys and items know of no slice and no null map, and a cast
-    to lists of structs makes invalid arrays if there is a list of nulls inside.
+    A map array cannot be flattened, and its keys and items ignore slices and null maps. A cast to
+    lists of structs returns invalid arrays for a list of nulls inside.
     """
     pairs = column.values
     return pa.Array.from_buffers(
@@ -286,7 +286,7 @@ class _TextForm(NamedTuple):
     text: Encoder
     json: Encoder
     free_text: bool = False
-    """Whether any bytes may be in the text, so that only `json` knows how to quote it."""
+    """Whether the text may hold any bytes, so that only `json` can quote it."""
 
 
 _NO_FORM = _TextForm(lambda _: True, _unsupported, _unsupported)

@@ -167,10 +167,10 @@ def test_one_column_is_the_whole_value_unless_it_may_be_a_member(
 @pytest.mark.parametrize(
     ("text", "kind", "said"),
     [
-        ('{"n": 1, "m": 2, "n": 1}', pa.struct([("n", pa.int64())]), "'n' is there twice"),
-        ('{"a": {"n": 1, "n": 2}}', pa.map_(pa.string(), pa.struct([])), "'n' is there twice"),
-        ('{"n": 1, "n": 2}', pa.map_(pa.string(), pa.int64()), "'n' is there twice"),
-        ('[{"n": 1, "n": 2}]', pa.list_(pa.struct([("n", pa.int64())])), "'n' is there twice"),
+        ('{"n": 1, "m": 2, "n": 1}', pa.struct([("n", pa.int64())]), "'n' occurs twice"),
+        ('{"a": {"n": 1, "n": 2}}', pa.map_(pa.string(), pa.struct([])), "'n' occurs twice"),
+        ('{"n": 1, "n": 2}', pa.map_(pa.string(), pa.int64()), "'n' occurs twice"),
+        ('[{"n": 1, "n": 2}]', pa.list_(pa.struct([("n", pa.int64())])), "'n' occurs twice"),
         ('{"1": 1, "1.0": 2}', pa.map_(pa.int64(), pa.int64()), "keys are one value"),
     ],
 )
@@ -185,7 +185,7 @@ def test_json_with_a_member_twice_is_refused(
 
 def test_members_of_a_value_are_there_once(keys: Keys) -> None:
     keys.client.set(f"{keys}:1", '{"name": "a", "n": 1, "name": "b"}')
-    with pytest.raises(ValueUnreadable, match="'name' is there twice"):
+    with pytest.raises(ValueUnreadable, match="'name' occurs twice"):
         read_rows(source(keys.url, TWO, key=f"{keys}:{{id}}", model="string"))
 
 
