@@ -263,8 +263,8 @@ def missing(manifest: Manifest, attempt: str, seq: int, why: str) -> errors.Stag
 def lost(manifest: Manifest, attempt: str, seq: int, why: str, todo: str) -> errors.StoreLostData:
     """The error for a decided chunk that the store lost before it took effect."""
     return errors.StoreLostData(
-        f"The store lost chunk {seq} of attempt {attempt}, but epoch {manifest.epoch} is decided"
-        " and not yet applied",
+        f"Chunk {seq} of attempt {attempt} is missing, but epoch {manifest.epoch} is decided and"
+        " not yet applied",
         why=why,
         todo=todo,
     )
