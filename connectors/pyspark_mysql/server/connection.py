@@ -91,7 +91,7 @@ class LiveConnection:
         return rows
 
     def sent(self, sql: str | bytes, *args: Any) -> Any:
-        """Send one statement, and give the cursor that has its outcome."""
+        """Send one statement, and return its cursor."""
         cursor: Any = self.connection.cursor()
         with self._asking():
             cursor.execute(sql, args or None)

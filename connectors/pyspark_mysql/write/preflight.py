@@ -131,7 +131,7 @@ def _require_fit_there(session: MySqlSession, detail: TableRows) -> None:
                 f"Rows for table {detail.table_name} can't be gathered: {message(error)}",
                 why=f"writeMode={detail.mode} with these options gathers the rows of an epoch in a"
                 " temporary table, which has up to two columns more than the query",
-                todo="drop columns before the sink, or leave opColumn and sequenceColumn out",
+                todo="drop columns before the sink, or omit opColumn and sequenceColumn",
             ) from None
 
 
