@@ -1,4 +1,4 @@
-"""``format("elasticsearch")``. Spark imports this module to find `DefaultSource`; no driver."""
+"""``format("elasticsearch")``. Spark finds `DefaultSource` here. Imports no client library."""
 
 from sparkonce.spark.source import SinkSource
 

@@ -1,4 +1,4 @@
-"""The Elasticsearch connector: where plan, store and encoder come from."""
+"""The Elasticsearch connector: creates plans, encoders, stores and sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an Elasticsearch cluster could lose although no query is refused."""
+"""Checks for what an Elasticsearch cluster could lose although it rejects no query."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from sparkonce.health import Finding, clock, fit, risk, share
 
 
 def examine(cluster: Cluster, own: OwnIndices) -> Iterator[Finding]:
-    """Look at version, health, copies of the connector's indices, disks and clock."""
+    """Check version, health, copies of the connector's indices, disks and clock."""
     require_fit_server(cluster)
     require_safe_indices(cluster, [own.ledger, own.log])
     server = cluster.ask("asking the server for its version", "GET", "/").body
     yield fit(f"Elasticsearch {server['version']['number']}, cluster {server['cluster_name']}")
     yield from _rights(cluster, [own.ledger, own.log])
-    doing, target = "asking for the cluster's health", "/_cluster/health"
+    doing, target = "reading the cluster's health", "/_cluster/health"
     status, health = cluster.ask(doing, "GET", target, allow=(403,))
-    if status == 403:  # the right ``monitor`` lets a user ask all of this
+    if status == 403:  # all of this needs the right ``monitor``
         yield risk(
-            "The user may not ask for the cluster's health",
-            "whether a node or a full disk endangers the guarantee can't be told",
+            "The user may not read the cluster's health",
+            "the connector can't check whether a node or a full disk endangers the guarantee",
             "grant the right monitor to the user of sparkonce doctor",
         )
         return
     state = (
         f"The cluster's status is {health['status']}, with {health['number_of_data_nodes']} nodes"
     )
-    missing = "a primary shard is missing: commits that need it wait"
+    missing = "a primary shard is missing, and commits that need it wait"
     is_red = health["status"] == "red"
-    yield risk(state, missing, "mend the cluster") if is_red else fit(state)
+    yield risk(state, missing, "repair the cluster") if is_red else fit(state)
     if int(health["number_of_data_nodes"]) > 1:
         yield from (_copies(cluster, index) for index in (own.ledger, own.log))
     yield from _disks(cluster)
@@ -41,9 +41,9 @@ def examine(cluster: Cluster, own: OwnIndices) -> Iterator[Finding]:
 
 
 def _rights(cluster: Cluster, indices: Sequence[str]) -> Iterator[Finding]:
-    """Whether the user may write ledger and log; nothing where security is off."""
+    """Check whether the user may write ledger and log; no finding if security is off."""
     wanted = {"index": [{"names": indices, "privileges": ["read", "write"]}]}
-    doing, target = "asking for the user's rights", "/_security/user/_has_privileges"
+    doing, target = "reading the user's rights", "/_security/user/_has_privileges"
     status, rights = cluster.ask(doing, "POST", target, body=wanted, allow=(400, 404, 405))
     if status != 200:
         return
@@ -51,7 +51,7 @@ def _rights(cluster: Cluster, indices: Sequence[str]) -> Iterator[Finding]:
         raise StoreRefused(
             f"The user {rights['username']!r} may not read and write {' and '.join(indices)}",
             why="a query keeps its ledger and staged rows there",
-            todo="grant it what docs/permissions.md lists for app, or ask as the user of the query",
+            todo="grant what docs/permissions.md lists for app, or log in as the user of the query",
         )
     yield fit("The user may write ledger and log")
 
@@ -59,21 +59,21 @@ def _rights(cluster: Cluster, indices: Sequence[str]) -> Iterator[Finding]:
 def _copies(cluster: Cluster, index: str) -> Finding:
     name = "index.number_of_replicas"
     target, flat = path(index, "_settings", name), {"flat_settings": "true"}
-    found = cluster.ask(f"looking at index {index}", "GET", target, params=flat, allow=(403, 404))
+    found = cluster.ask(f"reading index {index}", "GET", target, params=flat, allow=(403, 404))
     settings = found.body.values() if found.status == 200 else ()
     if all(int(one["settings"].get(name, 0)) for one in settings):
         return fit(f"Index {index} has copies on other nodes")
     return risk(
         f"Index {index} has no copy on another node",
-        "if its node is lost, so are ledgers or staged rows",
+        "the loss of its node loses ledgers or staged rows",
         f'PUT /{index}/_settings {{"index.auto_expand_replicas": "0-1"}}',
     )
 
 
 def _disks(cluster: Cluster) -> Iterator[Finding]:
-    stats = cluster.ask("asking for the disks of nodes", "GET", "/_nodes/stats/fs", allow=(403,))
+    stats = cluster.ask("reading the disks of nodes", "GET", "/_nodes/stats/fs", allow=(403,))
     for node in stats.body.get("nodes", {}).values():
         total = node["fs"]["total"]
         used = total["total_in_bytes"] - total["available_in_bytes"]
-        todo = "make room: from the flood-stage watermark on (95%) indices take no writes"
+        todo = "free space: above the flood-stage watermark (95%) indices are read-only"
         yield share(f"Disk of node {node['name']}", used, total["total_in_bytes"], todo)

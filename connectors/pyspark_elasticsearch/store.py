@@ -1,4 +1,4 @@
-"""The protocol's steps in Elasticsearch. See `records` and `log` for the documents they keep."""
+"""The steps of the protocol in Elasticsearch. `records` and `log` have the documents."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CHECKED_FOR = 60.0  # seconds for which a check of cluster and target holds
 
 
 class ElasticsearchStore:
-    """See `sparkonce.store.Store`. Options are those of today, whatever a manifest says."""
+    """See `sparkonce.store.Store`. Current options apply, also to older manifests."""
 
     def __init__(
         self, cluster: Cluster, own: indices.OwnIndices, options: Mapping[str, Any]
@@ -59,8 +59,8 @@ class ElasticsearchStore:
         self._checked = -CHECKED_FOR
 
     def check(self, plan: P) -> P:
-        """Refuse cluster and target, unless they were fit a moment ago."""
-        # `prepare` looks at the target once more, before each decision.
+        """Check cluster and target, unless they passed a moment ago."""
+        # `prepare` checks the target again before each decision.
         if time.monotonic() - self._checked >= CHECKED_FOR:
             self._require_fit(plan)
             self._checked = time.monotonic()
@@ -89,7 +89,7 @@ class ElasticsearchStore:
         return health.examine(self.cluster, self.indices)
 
     def doom(self, name: str, new: Record, over: str, attempts: Sequence[str]) -> Record:
-        """See `Store.doom`. Two steps: Elasticsearch has no transactions."""
+        """See `Store.doom`. It takes two steps, as Elasticsearch has no transactions."""
         there = self.swap(name, new, over)
         if there.stamp == new.stamp:
             self.discard(name, attempts, new.stamp)
@@ -108,16 +108,16 @@ class ElasticsearchStore:
         return
 
     def decide(self, proposal: Proposal) -> Record:
-        """See `Store.decide`. Elasticsearch has no transactions: it looks, then writes."""
+        """See `Store.decide`. Without transactions, it reads and then writes."""
         manifest = proposal.manifest
         gone = self.log.missing(places(manifest.sink, manifest.parts))
         if gone is None:
             return self.records.decide(proposal)
-        # Whoever was first may have dropped these chunks: then a race is lost, and no data.
+        # The winner of a race may have dropped these chunks; then no data is lost.
         there = self.read(manifest.sink)
         if there.stamp != proposal.over:
             return there
-        why = "someone dropped it, or the cluster lost what was staged"
+        why = "someone dropped it, or the cluster lost staged chunks"
         raise conflicts.missing(manifest, gone.attempt, gone.seq, why)
 
     def apply(
@@ -125,7 +125,7 @@ class ElasticsearchStore:
     ) -> Applied:
         """See `Store.apply`."""
         delivery = Delivery(self._means, manifest, since)
-        # `recover` may be the first to name dead letters.
+        # `recover` may be the first run with option deadLetter.
         if since is None and self.dead_letter is not None:
             self._require_apart(manifest.notes.get("index") or delivery.documents.index)
         return delivery.apply(advance)
@@ -137,7 +137,7 @@ class ElasticsearchStore:
         over: str | None = None,
         parts: Sequence[Part] = (),
     ) -> None:
-        """See `Store.discard`. Elasticsearch has no transactions: it looks, then drops."""
+        """See `Store.discard`. Without transactions, it reads and then drops."""
         if attempts and over in (None, self.read(sink).stamp):
             self.log.drop(sink, attempts, places(sink, parts))
 

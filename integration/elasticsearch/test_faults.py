@@ -120,7 +120,7 @@ def test_flood_stage_behind_a_decision_is_waited_for_and_then_named(
         return found
 
     monkeypatch.setattr(LedgerRecords, "decide", then_full)
-    with pytest.raises(StoreRefused, match=r"not within 1 s.*flood.*free disk space"):
+    with pytest.raises(StoreRefused, match=r"epoch \d+ within 1 s.*flood.*free disk space"):
         query.run(0, ones(range(5)))
     query.restart(timeout="20")
     with ThreadPoolExecutor(1) as pool:

@@ -188,7 +188,7 @@ def test_api_key_with_the_documented_rights_over_tls(
         counting_anew(node.url, apiKey=encoded["enough"], sinkId="b").sink.check()
     may_not = {"apiKey": encoded["none made"], **trusted}
     counting_anew(node.url, sinkId="b", **may_not).sink.check()
-    with pytest.raises(StoreRefused, match=r"no index sparkonce-b-ledger.*json/ledger.json"):
+    with pytest.raises(StoreRefused, match=r"Index sparkonce-b-ledger does not exist.*json/ledger.json"):
         counting_anew(node.url, sinkId="b", indexPrefix="sparkonce-b", **may_not).sink.check()
     with pytest.raises(StoreRefused, match=r"lacks a right.*docs/permissions.md"):
         counting_anew(node.url, apiKey=encoded["nothing"], **trusted).sink.check()

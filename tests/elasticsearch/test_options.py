@@ -82,7 +82,7 @@ BAD = [
     ({"index": "logs-{at}"}, "can't use column 'at'"),
     ({"index": "logs-{at:YYYY}"}, "a format consists of yyyy"),
     ({"index": "logs-{name!r}"}, "can't use column 'name'"),
-    ({"index": "logs-{name}", "createIndex": "true"}, "make an index template"),
+    ({"index": "logs-{name}", "createIndex": "true"}, "create an index template"),
     ({"onBadRow": "deadLetter", "deadLetter": "bad-{name}"}, "the name of one index"),
     ({"writeMode": "upsert"}, "Option key is missing"),
     ({"writeMode": "append", "key": "id"}, "writeMode=append and key contradict"),
@@ -110,8 +110,8 @@ BAD = [
     ({"indexPrefix": "A"}, "1 to 64 of the characters"),
     ({"writeMod": "append"}, "did you mean 'writeMode'"),
     ({"routing": "nam"}, "did you mean 'name'"),
-    ({"key": "id", "writeMode": "update", "pipeline": "p"}, "what it drops is not changed"),
-    ({"routing": "tags"}, "it must be one text"),
+    ({"key": "id", "writeMode": "update", "pipeline": "p"}, "drop rows without a change"),
+    ({"routing": "tags"}, "it must be one value"),
     ({"index": "sparkonce-ledger"}, "an index of the connector's own"),
     ({"index": "own-log", "indexPrefix": "own"}, "an index of the connector's own"),
     ({"onBadRow": "deadLetter", "deadLetter": "sparkonce-log"}, "an index of the connector's own"),
@@ -135,8 +135,8 @@ def test_bad_option_is_refused_with_reason_and_remedy(given: dict[str, str], sai
 
 
 NAMES = [
-    *((name, "something else under that name") for name in ("sparkonce", "sparkonce.fence")),
-    *((name, "something else under that name") for name in ("_id", "_routing", "_version")),
+    *((name, "uses that name") for name in ("sparkonce", "sparkonce.fence")),
+    *((name, "uses that name") for name in ("_id", "_routing", "_version")),
     *((name, "no part may be empty") for name in (".a", "a.", "a..b", "a. .b")),
     (" ", "needs a name that is not blank"),
 ]

@@ -163,7 +163,7 @@ def test_request_that_is_refused_whole_till_the_timeout_is_an_error_with_its_rea
     monkeypatch: pytest.MonkeyPatch, body: Any, words: str
 ) -> None:
     monkeypatch.setattr(Refusing, "timeout", 0.2)
-    with pytest.raises(StoreRefused, match=rf"2 rows of epoch 3 not within 0.2 s: 429 .*{words}"):
+    with pytest.raises(StoreRefused, match=rf"2 rows of epoch 3 within 0.2 s: 429 .*{words}"):
         send(Refusing(body, 1000), "upsert")
 
 
@@ -213,7 +213,7 @@ def test_request_of_one_row_that_is_too_much_is_given_up_at_the_timeout(
     monkeypatch.setattr("pyspark_elasticsearch.write.sending.WAITS", 0)
     began = time.monotonic()
     one_at_most = sender(Narrow(0, whole=True), "append")
-    with pytest.raises(StoreRefused, match=r"1 rows of epoch 3 not within 0.8 s: 429 .*too much"):
+    with pytest.raises(StoreRefused, match=r"1 rows of epoch 3 within 0.8 s: 429 .*too much"):
         one_at_most.send(b'{"index":{}}\n{}\n' * 4, 4)
     assert time.monotonic() - began < 4
 

@@ -1,4 +1,4 @@
-"""Rows that can't be stored: written to an index of their own, each once, and read back."""
+"""Writes bad rows to an index of dead letters, each once, and reads them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ WRITING, READING = "writing dead letters", "reading dead letters"
 DROPPING = "deleting dead letters"
 KEPT = "1m"
 LONGEST = 32_000
-ROOM = 400_000  # characters for the reasons of a chunk's letters, which are cut so that they fit
-REQUEST = 8 * 1024 * 1024  # bytes from which letters are written by several requests
-LONGEST_ROW = 20_000_000  # characters of a text that every release reads
-CUT = "larger than the cluster takes, and cut: "
+ROOM = 400_000  # characters for all reasons of a chunk's letters, which are cut to fit
+REQUEST = 8 * 1024 * 1024  # bytes above which letters go in several requests
+LONGEST_ROW = 20_000_000  # characters of a text that every release can read
+CUT = "cut, because it was larger than the cluster accepts: "
 FIELDS = ("sink", "reason", "key", "row", "base64", "partition")
-"""By which an index of dead letters is known."""
+"""The fields by which `boxes` finds an index of dead letters."""
 
 KINDS = {
     "at": int,
@@ -35,20 +35,20 @@ KINDS = {
     "base64": tuple[str, ...],
     **dict.fromkeys(("sink", "index", "reason", "key", "row"), str),
 }
-"""What `write` writes."""
+"""The fields that `write` writes, with their types."""
 
 T = TypeVar("T")
 
 
 class DocumentLetter(NamedTuple):
-    """A letter, and the document that its row was to be; the id is empty if it came to none."""
+    """A letter, and the document of its row; the id is empty if the row has none."""
 
     index_name: str
     id: str
     letter: Letter
 
     def document(self, about: Mapping[str, Any], most: int) -> bytes:
-        """What is stored of it, with so many characters of the row."""
+        """The stored form, with at most `most` characters of the row."""
         reason, row, key, base64 = self.letter
         if len(row) > most:
             key, row, reason = key[:most], row[:most], CUT + reason
@@ -57,16 +57,16 @@ class DocumentLetter(NamedTuple):
 
 
 def cut(reason: str, of: int) -> str:
-    """A reason as it is kept, as one of so many of a chunk."""
+    """A reason, cut for storage with all `of` reasons of a chunk."""
     return reason[: max(200, min(LONGEST, ROOM // of))]
 
 
-Letters = Mapping[str, DocumentLetter]  # by the id that each has in the index of dead letters
+Letters = Mapping[str, DocumentLetter]  # by id in the index of dead letters
 
 
 def write(cluster: Cluster, index: str, about: Mapping[str, Any], letters: Letters) -> None:
-    """Write letters under their ids; those that are there already stay as they are."""
-    # Each time: were it deleted meanwhile, the first letter would make it with guessed mappings.
+    """Write letters under their ids; existing ones stay unchanged."""
+    # Each time: in a deleted index, the first letter would create it with guessed mappings.
     indices.ensure(cluster, index, "dead_letter")
     about = {**about, "at": time.time_ns() // 1_000_000}
     waiting: dict[str, DocumentLetter] = {}
@@ -89,7 +89,7 @@ def _send(
     )
     items = bulk.send(cluster, WRITING, path(index, "_bulk"), text, len(letters))
     if any(item.status == 413 for item in items) and most == LONGEST_ROW:
-        # Which of them is too large the answer does not tell.
+        # The answer does not say which of them is too large.
         for id_, letter in letters.items():
             _send(cluster, index, about, {id_: letter}, ROOM)
         return
@@ -101,7 +101,7 @@ def _send(
 def boxes(cluster: Cluster) -> Iterator[LetterBox]:
     """The indices that have the fields of dead letters."""
     target = f"/_all/_mapping/field/{','.join(FIELDS)}"
-    status, body = cluster.ask("looking for dead letters", "GET", target, allow=(403, 404))
+    status, body = cluster.ask("searching for dead letters", "GET", target, allow=(403, 404))
     for index, about in sorted(body.items()) if status == 200 else ():
         if set(FIELDS) <= set(about["mappings"]):
             yield LetterBox(cluster, index)
@@ -123,7 +123,7 @@ class LetterBox:
 
     def drop(self, ids: Collection[str]) -> int:
         """See `Letterbox.drop`."""
-        # A search finds what was written a moment ago only after that.
+        # A search finds the last writes only after a refresh.
         self.cluster.ask(DROPPING, "POST", path(self.name, "_refresh"))
         body = {"query": {"ids": {"values": list(ids)}}}
         params = {"refresh": "true", "conflicts": "proceed"}
@@ -141,7 +141,7 @@ class LetterBox:
     def _hits(
         self, sink: str | None, source: list[str] | bool, most: int = reads.PAGE
     ) -> Iterator[dict[str, Any]]:
-        # What was dropped or written a moment ago is not shown without it.
+        # A search misses the last writes and deletes without a refresh.
         self.cluster.ask(READING, "POST", path(self.name, "_refresh"))
         body = {
             "query": {"match_all": {}} if sink is None else {"term": {"sink": sink}},
@@ -149,7 +149,7 @@ class LetterBox:
             "size": min(most, reads.PAGE),
             "_source": source,
         }
-        # Only there each hit has a place of its own (`_shard_doc`), whatever the shards.
+        # Only a point in time gives each hit a unique place (`_shard_doc`) across shards.
         point = reads.open_point(self.cluster, self.name, KEPT)
         body["pit"] = {"id": point, "keep_alive": KEPT}
         try:

@@ -22,24 +22,24 @@ def definition(name: str) -> dict[str, Any]:
 
 
 def ensure(cluster: Cluster, index: str, name: str) -> None:
-    """Make an index, by `json/<name>.json`, unless it is there; `StoreRefused` if it can't be."""
-    # The user need not have the right to make it where it is there.
-    looking = f"looking for index {index}"
+    """Create an index from `json/<name>.json` if it is missing; `StoreRefused` on failure."""
+    # For an existing index the user needs no right to create it.
+    looking = f"checking index {index}"
     if cluster.ask(looking, "HEAD", path(index), allow=(404,)).status == 200:
         return
     status, error = make(cluster, index, definition(name), allow=(400, 403))
     if status == 403:
         raise StoreRefused(
-            f"There is no index {index}, and this user may not make it",
+            f"Index {index} does not exist, and this user may not create it",
             why=f"the connector keeps {_HOLDS[name]} there: {message(error)}",
-            todo=f"create it with what pyspark_elasticsearch/journal/json/{name}.json holds, or"
+            todo=f"create it from pyspark_elasticsearch/journal/json/{name}.json, or"
             " grant the right create_index; docs/elasticsearch.md shows both",
         )
     if error:
         raise StoreRefused(
-            f"Index {index} could not be made: {error.get('reason')}",
-            why=f"{_HOLDS[name]} need an index of their own",
-            todo="mend its name, let no template of the cluster match it, or create it as"
+            f"Index {index} could not be created: {error.get('reason')}",
+            why=f"{_HOLDS[name]} need their own index",
+            todo="correct its name, let no template of the cluster match it, or create it as"
             " docs/elasticsearch.md shows",
         )
 
@@ -47,11 +47,11 @@ def ensure(cluster: Cluster, index: str, name: str) -> None:
 def make(
     cluster: Cluster, index: str, body: Mapping[str, Any], allow: tuple[int, ...] = (400,)
 ) -> tuple[int, Mapping[str, Any]]:
-    """Make an index: the status, and what the cluster says against it.
+    """Create an index; return the status and the error.
 
-    That is nothing if it was made, also by others since somebody looked (status 400).
+    The error is empty if the index was created, also if others did so first (status 400).
     """
-    made = cluster.ask(f"making index {index}", "PUT", path(index), body=body, allow=allow)
+    made = cluster.ask(f"creating index {index}", "PUT", path(index), body=body, allow=allow)
     error = made.body.get("error", {}) if made.status in allow else {}
     return made.status, {} if error.get("type") == EXISTS else error
 
@@ -62,16 +62,16 @@ def own_names(prefix: str) -> tuple[str, str]:
 
 
 class OwnIndices:
-    """The names of the connector's own indices, made when they are first needed."""
+    """The connector's own indices, created on first use."""
 
     def __init__(self, cluster: Cluster, prefix: str) -> None:
         self.cluster = cluster
         self.ledger, self.log = own_names(prefix)
-        self._are_there = False
+        self._exist = False
 
     def ensure(self) -> None:
-        """See that they are there: an index made by a first write would have wrong mappings."""
-        if not self._are_there:
+        """Create missing indices: a first write would create them with wrong mappings."""
+        if not self._exist:
             ensure(self.cluster, self.ledger, "ledger")
             ensure(self.cluster, self.log, "log")
-            self._are_there = True
+            self._exist = True

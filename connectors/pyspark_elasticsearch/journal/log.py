@@ -1,6 +1,6 @@
-"""Documents of the log index: staged chunks, and verdicts on rows that can't be stored.
+"""Documents of the log index: staged chunks, and verdicts on bad rows.
 
-The id of a chunk names its row count and size, so that to find it is to know that it is whole.
+The id of a chunk contains its row count and size, so a chunk found by its id is complete.
 """
 
 from __future__ import annotations
@@ -20,15 +20,17 @@ from sparkonce.codec import reading, require_kinds
 from sparkonce.errors import ChunkTooLarge, StoreUnreachable
 from sparkonce.protocol import Chunk, Part, Staged
 
-CLOCK = 10.0  # seconds, by this host's clock, for which the difference of the clocks holds
+CLOCK = (
+    10.0  # seconds, by this host's clock, for which to use the measured difference of the clocks
+)
 
-VERDICTS = 20  # verdicts that are read at once: each may have 400 kB
+VERDICTS = 20  # verdicts in a request: each may have 400 kB
 LISTING, DROPPING = "listing staged rows", "dropping staged rows"
 LISTED = {"attempt": str, "query": str, "epoch": int, "at": float}
 
 
 class ChunkPlace(NamedTuple):
-    """One chunk of a manifest, and where it lies."""
+    """One chunk of a manifest, and its place in the log."""
 
     sink: str
     attempt: str
@@ -38,7 +40,7 @@ class ChunkPlace(NamedTuple):
 
     @property
     def id(self) -> str:
-        """Of the chunk's document."""
+        """The id of the chunk's document."""
         return f"{self.sink}/{self.attempt}/{self.seq}/{self.rows}/{self.size}"
 
     @property
@@ -50,23 +52,23 @@ class ChunkPlace(NamedTuple):
 class StagedChunk(NamedTuple):
     """A chunk, and the verdict on its rows if there is one."""
 
-    payload: bytes | None  # None if the chunk is not there
-    verdict: dict[str, Any]  # what is written of its bad rows; empty if there is nothing
-    guard: dict[str, Any]  # what a write over the verdict must name
+    payload: bytes | None  # None if the chunk is missing
+    verdict: dict[str, Any]  # on its bad rows; empty without one
+    guard: dict[str, Any]  # the condition for a write over the verdict
 
     @property
     def letters(self) -> dict[str, Any]:
-        """The bad rows by their operation; those that a task has put aside have none."""
+        """The reasons of bad rows, by operation, or by ``c`` and a number for rows of a task."""
         return self.verdict.get("letters", {})  # type: ignore[no-any-return]
 
     @property
     def judged(self) -> frozenset[int]:
-        """The operations that go aside, whatever the cluster says of them now."""
+        """Operations with a verdict: they are bad rows, even if the cluster accepts them now."""
         return frozenset(int(at) for at in self.letters if at.isdigit())
 
 
 def places(sink: str, parts: Iterable[Part]) -> list[ChunkPlace]:
-    """The chunks of these attempts of a sink, in their order."""
+    """The chunks of these attempts of a sink, in order."""
     return [
         ChunkPlace(sink, part.attempt, seq, rows, size)
         for part in parts
@@ -88,21 +90,21 @@ class StagingLog:
         of_task = {"sink": task.sink, "attempt": task.attempt, "query": task.query_id}
         staged = {"epoch": task.epoch, "seq": chunk.seq, "at": self.clock.now()}
         about = {"kind": "chunk", **of_task, **staged}
-        # The payload is not escaped: base64 has nothing to escape, and is most of the document.
+        # The payload, most of the document, is base64 and needs no escapes.
         head = json.dumps(about).encode()[:-1] + b',"payload":"'
         body = b"".join([head, base64.b64encode(chunk.payload), b'"}'])
         target = path(self.indices.log, "_create", place.id)
-        # A conflict is this very chunk, staged before: its id names rows and size.
+        # A conflict is this very chunk, staged before: its id contains rows and size.
         answer = self.cluster.ask("staging rows", "PUT", target, body=body, allow=(409, 413))
         if answer.status == 413:
             raise ChunkTooLarge(
-                f"Elasticsearch refused a row of {len(body):,} bytes",
-                why="that is more than http.max_content_length of the server, or of a proxy",
-                todo="raise that limit, or drop or cut the row's large columns before the sink",
+                f"Elasticsearch rejected a row of {len(body):,} bytes",
+                why="that exceeds http.max_content_length of the server, or the limit of a proxy",
+                todo="raise that limit, or drop or shorten large columns before the sink",
             )
 
     def missing(self, wanted: Sequence[ChunkPlace]) -> ChunkPlace | None:
-        """The first of these chunks that is not there; None if all are, whole."""
+        """The first missing chunk; None if all chunks are complete."""
         for page in reads.batches(wanted):
             docs = self._get("checking staged rows", [place.id for place in page])
             for place, doc in zip(page, docs, strict=True):
@@ -119,29 +121,29 @@ class StagingLog:
             try:
                 payload = binascii.a2b_base64(chunk["_source"]["payload"])
             except (KeyError, binascii.Error):
-                # As one that is gone: its size is not the one that was decided.
+                # Treated as lost: its size differs from the decided one.
                 payload = b""
         if not verdict.get("found"):
             return StagedChunk(payload, {}, reads.overwrite_guard(None))
         return StagedChunk(payload, verdict["_source"], reads.overwrite_guard(verdict))
 
     def aside(self, wanted: Sequence[ChunkPlace]) -> int:
-        """How many rows of these chunks went aside, by their verdicts."""
+        """The number of bad rows of these chunks, by their verdicts."""
         rows = 0
         for page in reads.batches(wanted, VERDICTS):
             ids = [place.verdict for place in page]
-            docs = self._get("counting rows that can't be stored", ids, source=True)
+            docs = self._get("counting bad rows", ids, source=True)
             for id_, doc in zip(ids, docs, strict=True):
                 with reading(id_):
                     rows += int(doc["_source"]["rows"]) if doc.get("found") else 0
         return rows
 
     def judge(self, place: ChunkPlace, verdict: dict[str, Any], guard: dict[str, Any]) -> bool:
-        """Write a verdict; False if another one came first."""
-        # Sink and attempt, as a chunk has them, so that what drops an attempt drops its verdicts.
+        """Write a verdict; False if there is already another one."""
+        # With sink and attempt, as in a chunk, so that a drop of the attempt drops its verdicts.
         source = {**verdict, "kind": "verdict", "sink": place.sink, "attempt": place.attempt}
         doing, target = (
-            "noting rows that can't be stored",
+            "recording bad rows",
             path(self.indices.log, "_doc", place.verdict),
         )
         answer = self.cluster.ask(doing, "PUT", target, params=guard, body=source, allow=(409,))
@@ -151,8 +153,8 @@ class StagingLog:
     def attempts(self, sink: str, *, fresh: bool = False) -> list[Staged]:
         """See `Store.staged`.
 
-        Without `fresh`, the last seconds may be missing: the refresh, which costs more than a small
-        commit, is left to the index.
+        Without `fresh`, chunks of the last seconds may be missing: then this waits for no refresh,
+        which costs more than a small commit.
         """
         if fresh:
             self.refresh()
@@ -172,18 +174,18 @@ class StagingLog:
         ]
 
     def sinks(self) -> list[str]:
-        """The sinks that have something staged."""
+        """The sinks with staged chunks."""
         self.refresh()
         first: dict[str, Any] = {"collapse": {"field": "sink"}, "sort": ["sink"], "_source": False}
         found = reads.pages(self.cluster, LISTING, self.indices.log, first)
         return [hit["sort"][0] for hits in found for hit in hits]
 
     def drop(self, sink: str, attempts: Iterable[str], known: Sequence[ChunkPlace] = ()) -> None:
-        """Drop attempts of a sink, as far as they are there.
+        """Drop existing attempts of a sink.
 
-        Chunks that are `known` need no search, which would find them late.
+        Chunks in `known` need no search, which would find them late.
         """
-        # First those that are known: after a commit that is all, and costs no refresh.
+        # Known chunks first: after a commit these are all, and cost no refresh.
         self._drop_places(known)
         listed = sorted({*attempts} - {place.attempt for place in known})
         if listed:
@@ -192,7 +194,7 @@ class StagingLog:
             self._drop_listed(sink, page)
 
     def refresh(self) -> None:
-        """Let listings show what is there now."""
+        """Refresh the index for listings."""
         self.cluster.ask(LISTING, "POST", path(self.indices.log, "_refresh"), allow=(404,))
 
     def _drop_places(self, known: Sequence[ChunkPlace]) -> None:
@@ -201,12 +203,14 @@ class StagingLog:
             lines = "".join(json.dumps({"delete": {"_id": id_}}) + "\n" for id_ in page).encode()
             items = bulk.send(self.cluster, DROPPING, target, lines, len(page))
             if not bulk.all_done(items):
-                raise StoreUnreachable(f"Elasticsearch did not do all while {DROPPING}")
+                raise StoreUnreachable(
+                    f"Elasticsearch did not execute every operation while {DROPPING}"
+                )
 
     def _drop_listed(self, sink: str, attempts: Sequence[str]) -> None:
         query = {"bool": {"filter": [{"term": {"sink": sink}}, {"terms": {"attempt": attempts}}]}}
         target, body = path(self.indices.log, "_delete_by_query"), {"query": query}
-        # A chunk that others drop in the same moment is no failure.
+        # A chunk that others drop at the same moment is no failure.
         params = {"conflicts": "proceed"}
         answer = self.cluster.ask(DROPPING, "POST", target, params=params, body=body, allow=(404,))
         if failures := answer.body.get("failures"):
@@ -216,9 +220,9 @@ class StagingLog:
         return reads.by_id(self.cluster, doing, self.indices.log, ids, source=source)
 
     def _listed(self, sink: str) -> Iterator[dict[str, Any]]:
-        """The chunks of a sink that a search finds and that are still there.
+        """The chunks of a sink that a search finds and that still exist.
 
-        A search shows what was deleted since the last refresh, too; a look-up by id does not.
+        A search also shows chunks deleted since the last refresh; a look-up by id does not.
         """
         body = {
             "query": {"bool": {"filter": [{"term": {"sink": sink}}, {"term": {"kind": "chunk"}}]}},
@@ -238,7 +242,7 @@ class StagingLog:
 
 
 class Clock:
-    """The cluster's clock, as Elasticsearch puts no time of its own into a document."""
+    """The clock of the cluster, because Elasticsearch adds no time to documents."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -256,7 +260,7 @@ class Clock:
             path("_nodes", "_local", "stats", "http"),
             {"filter_path": "nodes.*.timestamp"},
         )
-        # A 404 is of a proxy, which `ask` tells apart.
-        answer = self.cluster.ask("asking for the time", "GET", target, params=params, allow=(404,))
+        # A 404 is from a proxy, which `ask` recognizes.
+        answer = self.cluster.ask("reading the clock", "GET", target, params=params, allow=(404,))
         (node,) = answer.body["nodes"].values()
         return float(node["timestamp"]) / 1000

@@ -1,10 +1,10 @@
 """Documents of the ledger index: records, and a fence counter for each target.
 
-They are read by id, which shows every acknowledged write at once, and written with the sequence
-number that was read (or ``op_type=create``), so that a write over anything else fails.
+A read by id shows every acknowledged write immediately. A write names the sequence number that was
+read (or ``op_type=create``), and fails if the document has changed since.
 
-The sequence numbers of their one shard give the order of all decisions: that of a decision is the
-number of the write that made it, which each later write of the record keeps as `decided`.
+The index has one shard, so its sequence numbers give the order of all decisions. The number of a
+decision is that of its write; each later write of the record keeps it as `decided`.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from sparkonce.errors import StoreUnreachable
 from sparkonce.exactly_once.ledger import kin_of
 from sparkonce.protocol import AuxiliaryRecord, Manifest, Proposal, Record
 
-RACES = 100  # tries of a compare-and-set: each that fails was another's success
+RACES = 100  # tries of a compare-and-set: each failure is the success of another
 UNDECIDED = -1  # lower than any sequence number: `decided_after` never finds it
 WRITING = "writing the ledger"
 
 
 class StoredRecord(NamedTuple):
-    """A document as it was read; without a source it was not there."""
+    """A document that was read; a missing one has no source."""
 
     id: str
     source: dict[str, Any]
-    guard: dict[str, Any]  # what a write over it must name
+    guard: dict[str, Any]  # the condition for a write over it
 
     @property
     def record(self) -> Record:
@@ -46,10 +46,10 @@ class StoredRecord(NamedTuple):
 
     @property
     def decided(self) -> int:
-        """The sequence number of the write that made the last decision; -1 before the first."""
+        """The sequence number of the last decision; -1 before the first."""
         if not self.source:
             return UNDECIDED
-        # Null in the write that decides: that number is its own, and nobody knows it before.
+        # Null in the write of the decision itself, whose number is unknown before it.
         kept = self.source.get("decided")
         with reading(self.id):
             return int(self.guard["if_seq_no"] if kept is None else kept)
@@ -62,12 +62,12 @@ class StoredRecord(NamedTuple):
 
 @dataclass(frozen=True)
 class Destination:
-    """Where the rows of an epoch go, as its manifest notes it."""
+    """The destination of an epoch's rows, from the notes of its manifest."""
 
     fence: int  # of the epoch
-    index: str  # the target; empty where each row says so
-    since: str = ""  # of a data stream, the index that took its writes; empty for others
-    replaces: str = ""  # the index in whose place it comes, with its first row; empty for most
+    index: str  # the target; empty if each row names its index
+    since: str = ""  # the write index of a data stream at the decision; empty for others
+    replaces: str = ""  # the index that an overwrite replaces; empty for other modes
 
 
 class LedgerRecords:
@@ -81,7 +81,7 @@ class LedgerRecords:
         return self._get(_record(name)).record
 
     def decide(self, proposal: Proposal) -> Record:
-        """Write a decision, and what is kept beside it."""
+        """Write a decision with its auxiliary record."""
         name, beside = proposal.manifest.sink, proposal.beside
         return self.swap(name, proposal.record, proposal.over, beside=beside)
 
@@ -94,19 +94,19 @@ class LedgerRecords:
         beside: AuxiliaryRecord | None = None,
     ) -> Record:
         """See `Store.swap`."""
-        # A note of progress moves the document and not its stamp: then the write is tried anew.
+        # A write of progress changes the document and not its stamp: then try again.
         for _ in range(RACES):
             stored = self._get(_record(name))
             there, reached = stored.record, stored.count("applied")
-            # A cluster that lost writes may show a decision again, and less of it as applied.
+            # A cluster that lost writes may show an old decision again, with fewer applied chunks.
             if there.stamp != over or reached < applied:
                 return there
             if not new.revision:
                 if not stored.source or self._write(None, stored):
                     return new
                 continue
-            # `applied` belongs to the token: another decision begins at 0. `decided` stays as long
-            # as nothing is decided, whatever else is written.
+            # `applied` belongs to the token: another decision begins at 0. `decided` stays until
+            # the next decision, also in other writes.
             same = there.token == new.token
             order = None if new.token and not same else stored.decided
             source = _source(name, new, reached if same else 0, order)
@@ -115,7 +115,7 @@ class LedgerRecords:
         raise _contended(name)
 
     def progress(self, name: str, token: str) -> int | None:
-        """Chunks of this decision that took effect; None if it is no longer the last one."""
+        """The number of applied chunks; None if this decision is no longer the last one."""
         stored = self._get(_record(name))
         last = stored.source and stored.record.token == token
         return stored.count("applied") if last else None
@@ -126,10 +126,10 @@ class LedgerRecords:
         return done is None or done >= len(manifest.chunks)
 
     def advance(self, name: str, token: str, applied: int, *, always: bool = False) -> int | None:
-        """Write how many chunks took effect, from the first; give what is there then.
+        """Record how many chunks, from the first, are applied; return the recorded number.
 
-        That is None if the decision is no longer the last one. With `always`, even what is there
-        already is written: only a write proves that a read is current.
+        It is None if the decision is no longer the last one. With `always`, this also writes an
+        unchanged number, because only a write proves that a read is current.
         """
         for _ in range(RACES):
             stored = self._get(_record(name))
@@ -144,10 +144,10 @@ class LedgerRecords:
         raise _contended(name)
 
     def draw(self, target: str) -> int:
-        """A number higher than any that was drawn for this target before.
+        """Draw a number higher than all earlier ones of this target.
 
-        It is at least the time in milliseconds, so that it does not go back where the counter is
-        lost while the documents that carry such numbers are still there.
+        It is at least the time in milliseconds. So numbers do not go back if the cluster loses the
+        counter and keeps documents with such numbers.
         """
         for _ in range(RACES):
             stored = self._get(_fence(target))
@@ -157,7 +157,7 @@ class LedgerRecords:
         raise _contended(target)
 
     def last_drawn(self, target: str) -> int:
-        """The last number that `draw` gave for a target; 0 before the first."""
+        """The last number drawn for a target; 0 before the first."""
         return self._get(_fence(target)).count("fence")
 
     def names(self) -> list[str]:
@@ -172,7 +172,7 @@ class LedgerRecords:
     def decided_after(self, name: str) -> list[str]:
         """See `Store.decided_after`."""
         own, kin = self._get(_record(name)).decided, kin_of(name)
-        found = self._found("looking who has decided since")
+        found = self._found("searching for later decisions")
         return [one for one, stored in found if one.endswith(kin) and stored.decided > own]
 
     def _found(self, doing: str, *conditions: dict[str, Any]) -> Iterator[tuple[str, StoredRecord]]:
@@ -196,8 +196,8 @@ class LedgerRecords:
         return _stored(id_, None if status == 404 else body)
 
     def _write(self, source: dict[str, Any] | None, over: StoredRecord) -> bool:
-        """Write over what was read, or delete it; False if something else is there now."""
-        # 409: the sequence number is no longer that which was read. 404: it is gone altogether.
+        """Overwrite or delete a document that was read; False if it has changed since."""
+        # 409: the sequence number has changed. 404: somebody deleted the document.
         method, absent = ("PUT", (409,)) if source is not None else ("DELETE", (404, 409))
         if source is not None:
             self.indices.ensure()
@@ -211,10 +211,10 @@ class LedgerRecords:
     def _write_both(
         self, source: dict[str, Any], over: StoredRecord, beside: AuxiliaryRecord | None
     ) -> bool:
-        """Write a record, and what is kept beside it, which costs no request of its own.
+        """Write a record and its auxiliary record in one request.
 
-        Elasticsearch has no transactions: what is beside goes first, under the ledger's revision as
-        its version, so that no decision that comes late writes over that of a later one.
+        Elasticsearch has no transactions. So the auxiliary record is first, with the revision of
+        the ledger as its version, and a late decision cannot overwrite that of a later one.
         """
         if beside is None:
             return self._write(source, over)
@@ -232,7 +232,7 @@ class LedgerRecords:
         text = "".join(json.dumps(line) + "\n" for line in lines).encode()
         items = bulk.send(self.cluster, WRITING, path(self.indices.ledger, "_bulk"), text, 2)
         for item in items:
-            # 409 of the first is no failure: offsets of this revision, or later ones, are there.
+            # 409 of the first is no failure: it has offsets of this revision, or later ones.
             if not item.done and item.status != 409:
                 raise of_answer(item.status, item.error, WRITING)
         return items[1].done
@@ -252,12 +252,12 @@ def _fence(target: str) -> str:
 
 
 def _source(name: str, record: Record, applied: int, decided: int | None) -> dict[str, Any]:
-    # `open` is what `unfinished` searches: a decision has a token until it is finished.
+    # `unfinished` searches for `open`: a decision has a token until it is finished.
     state = {"open": bool(record.token), "applied": applied, "decided": decided}
     return {"kind": "record", "name": name, **asdict(record), **state}
 
 
 def _contended(name: str) -> StoreUnreachable:
     return StoreUnreachable(
-        f"{RACES} races for a document of {name!r} were lost", "others write it all the time"
+        f"{RACES} writes of a document of {name!r} failed", "other processes keep changing it"
     )

@@ -1,7 +1,7 @@
-"""Chunks: rows as the lines of a ``_bulk`` request, compressed; and a row back from its lines.
+"""Encodes rows as the compressed lines of a ``_bulk`` request, and decodes rows from lines.
 
-A chunk is a header (count of operations; bytes of bad rows, and in all) and zstd of the bad rows as
-JSON and of the lines. These have marks for what is not known yet when a task stages.
+A chunk is a header (count of operations; bytes of bad rows, and in total) and zstd of the bad rows
+as JSON and of the lines. The lines have marks for values that are unknown when a task stages.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from sparkonce.values.json_text import all_bytes
 from sparkonce.values.letters import Letter
 from sparkonce.values.rows import separate_bad_rows
 
-# The marks: no JSON text has these control characters in it raw.
+# The marks: JSON text contains none of these control characters unescaped.
 VERSION_MARK = "\x01"  # the version of the chunk
-NAME_MARK = "\x02"  # the name of the chunk, with which an id made from it begins
+NAME_MARK = "\x02"  # the name of the chunk, the prefix of ids made from it
 SCRIPT_MARK = "\x03"  # `begun_script`
-STAMP_MARK = "\x04"  # tells of which decision a document is
+STAMP_MARK = "\x04"  # the decision of a document
 
-# _gte: a chunk that is sent again has the same version, and is no conflict.
+# _gte: a repeated chunk has the same version, and must not conflict.
 FENCED = f',"version":{VERSION_MARK},"version_type":"external_gte"'
 
 HEAD = struct.Struct("<IIQ")
 
 
 class Slot(NamedTuple):
-    """What a row puts into its line."""
+    """The part of a line that a row fills."""
 
-    what: str  # it names the document; or is a column's JSON, ``left`` out where null, or ``value``
+    what: str  # a part of the action; or a column's JSON: ``value``, or ``left`` (out if null)
     column: str = ""
 
 
@@ -52,22 +52,22 @@ Line: TypeAlias = tuple[str | Slot, ...]
 
 
 class DocumentChunk(NamedTuple):
-    """A chunk, read."""
+    """A decoded chunk."""
 
-    operations: int  # how many are in its lines
+    operations: int  # the number of operations in its lines
     lines: bytes  # of the request, with marks
-    bad: list[Letter]  # rows that have no lines
+    bad: list[Letter]  # rows without lines
 
     def weight(self, rows: int, at: int) -> int:
-        """The rows that the operation at a place stands for, of so many that the chunk is made of.
+        """The number of rows of the operation `at` in a chunk that was made from `rows`.
 
-        Those of a key are folded, and how many into which is not kept: each has its share.
+        The chunk folds rows of a key without their counts, so each operation has an equal share.
         """
         sent = rows - len(self.bad)
         return sent * (at + 1) // self.operations - sent * at // self.operations
 
     def filled(self, name: str, version: int, script: str, stamp: str = "") -> bytes:
-        """The lines as they are sent."""
+        """The lines with marks replaced."""
         lines = self.lines
         for mark, text in (
             (VERSION_MARK, str(version)),
@@ -89,7 +89,7 @@ def packed(texts: Any, bad: list[Letter]) -> bytes:
 
 
 def unpacked(payload: bytes) -> DocumentChunk:
-    """Read a chunk; `ValueError` if it is none."""
+    """Decode a chunk; `ValueError` if it is invalid."""
     try:
         count, aside, size = HEAD.unpack_from(payload)
         raw = pa.Codec("zstd").decompress(
@@ -102,7 +102,7 @@ def unpacked(payload: bytes) -> DocumentChunk:
 
 
 def chunk_name(attempt: str, seq: int) -> str:
-    """What ids made from a chunk begin with: short, and the same for ever."""
+    """The prefix of ids made from a chunk: short, and the same in every release."""
     token = attempt.rpartition("-")[2]
     try:
         short = base64.urlsafe_b64encode(bytes.fromhex(token)).decode().rstrip("=")
@@ -112,7 +112,7 @@ def chunk_name(attempt: str, seq: int) -> str:
 
 
 def begun_script(mode: BulkMode, sink: str, fence: int, ordinal: int) -> str:
-    """What a chunk's script begins with, up to the member ``a``, which are a row's changes."""
+    """The beginning of a chunk's script, up to member ``a``, the changes of a row."""
     if not mode.script:
         return ""
     source, name = json.dumps(script(mode)), json.dumps(sink)
@@ -120,7 +120,7 @@ def begun_script(mode: BulkMode, sink: str, fence: int, ordinal: int) -> str:
 
 
 class ChunkEncoder:
-    """Encodes rows for one plan."""
+    """Encodes the rows of one plan."""
 
     def __init__(self, documents: Documents) -> None:
         self.documents = documents
@@ -134,7 +134,7 @@ class ChunkEncoder:
         self.naming |= {part[0] for part in documents.parts if not isinstance(part, str)}
 
     def __call__(self, rows: pa.RecordBatch) -> bytes:
-        """The chunk of these rows; `BadRow` or `ValueError` if one can't be a document."""
+        """Encode rows as a chunk; `BadRow` or `ValueError` if one cannot be a document."""
         return self.split(rows)[0] if self.documents.aside else packed(self._lines(rows), [])
 
     def split(self, rows: pa.RecordBatch) -> tuple[bytes, Reasons]:
@@ -144,20 +144,20 @@ class ChunkEncoder:
         aside = [letters.of_row(one.reason, one.row, schema, self.documents.key) for one in bad]
         if len(fit) == 1:
             lines = fit[0][1]
-        else:  # the last row of a key, or the sum of its rows, is one of all that are left
+        else:  # only good rows count for the last row of a key, or the sum of its rows
             whole = pa.Table.from_batches([part for part, _ in fit], rows.schema).combine_chunks()
             lines = self._lines(whole.to_batches()[0]) if fit else pa.array([], pa.string())
         return packed(lines, aside), reasons(bad)
 
     def _lines(self, rows: pa.RecordBatch) -> Any:
-        """One text for each row that does something: its action, and its document."""
+        """One text for each row with an effect: its action and its document."""
         documents = self.documents
         doing = split_operations(rows, documents.op)
         rows, deleted = doing.keyed(self.naming), doing.deleted
         ids, parts = values.ids(rows, documents.key), documents.parts
         index = templates.names(parts, rows, documents.reserved) if parts else None
         if documents.key and documents.order is None:
-            # By versions of a column the server keeps the highest one, wherever it comes.
+            # With versions of a column the server keeps the highest one, in any order.
             place = ids if index is None else values.joined(index, "/", ids)
             rows, kept = values.folded(rows, place, documents.added, keeps=documents.keeps)
             if kept is not None:
@@ -168,11 +168,11 @@ class ChunkEncoder:
         written = values.joined(*(held.get(piece, piece) for piece in self.written))
         if deleted is None:
             return written
-        gone = values.joined(*(held.get(piece, piece) for piece in self.deleted))
-        return pc.if_else(deleted, gone, written)
+        deletions = values.joined(*(held.get(piece, piece) for piece in self.deleted))
+        return pc.if_else(deleted, deletions, written)
 
     def _held(self, rows: pa.RecordBatch, ids: Any, index: Any | None) -> dict[Any, Any]:
-        """What rows put into the slots of their lines."""
+        """The values of the slots in each row's line."""
         texts, routing = values.texts(rows, self.columns), self.documents.routing
         held: dict[Any, Any] = {ID: ids, INDEX: index}
         held |= {Slot("value", name): text for name, text in texts.items()}
@@ -181,20 +181,20 @@ class ChunkEncoder:
         if routing:
             held[ROUTING] = values.routing(rows, routing, texts[routing])
         for slot, begun in self.left.items():
-            there = pc.binary_join_element_wise(begun, texts[slot.column], "")
-            held[slot] = pc.fill_null(there, "")
+            member = pc.binary_join_element_wise(begun, texts[slot.column], "")
+            held[slot] = pc.fill_null(member, "")
         return held
 
 
 def _written(documents: Documents) -> Line:
-    """The line of a row that deletes nothing by its operation."""
+    """The line of a row whose operation is not a delete."""
     mode = documents.mode
     action = _action(documents, mode.verb)
     if mode.verb == "delete":
         return (*action, "}}\n")
     if mode.guard is RowGuard.SCRIPT:
-        # Chunks in parallel may change one document, so the node retries. By scripted_upsert the
-        # script writes its guard into a new document, too.
+        # Parallel chunks may change one document, so the node retries. With scripted_upsert the
+        # script also writes its guard into a new document.
         retried = ',"retry_on_conflict":20}}\n'
         begun = retried + f'{{"scripted_upsert":true,"script":{{{SCRIPT_MARK}"a":{{'
         new = ('}}},"upsert":{', *_members(documents.key), "}}\n")
@@ -204,7 +204,7 @@ def _written(documents: Documents) -> Line:
 
 
 def _action(documents: Documents, verb: str) -> Line:
-    """What names a document, and its version where the write mode gives one."""
+    """The action line of a document, with its version if the write mode sets one."""
     line = [f'{{"{verb}":{{', *(('"_index":"', INDEX, '",') if documents.parts else ())]
     line += ['"_id":"' if documents.key else f'"_id":"{NAME_MARK}', ID, '"']
     if documents.routing:
@@ -212,13 +212,13 @@ def _action(documents: Documents, verb: str) -> Line:
     if documents.is_fenced:
         line.append(FENCED)
     elif documents.order:
-        # Not _gte: of rows with equal versions the first to arrive stays.
+        # Not _gte: among rows with equal versions the first to arrive stays.
         line += [',"version":', VERSION, ',"version_type":"external"']
     return tuple(line)
 
 
 def _changes(documents: Documents) -> Line:
-    """What the script gets; the key, never null, comes before what is left out where it is null."""
+    """The changes for the script: the key, never null, precedes columns omitted if null."""
     if not documents.keeps:
         return _members(documents.added or documents.columns)
     rest = [name for name in documents.columns if name not in documents.key]
@@ -237,7 +237,7 @@ def _member(name: str) -> str:
 
 
 def letter(reason: str, operation: bytes, documents: Documents) -> Letter:
-    """The letter of an operation that was refused, of which its lines are known alone."""
+    """The dead letter of a rejected operation, from its lines alone."""
     schema = documents.arrow
     trees = _trees(operation, documents, schema)
     schema = schema or pa.schema([(name, pa.string()) for name in trees])
@@ -245,7 +245,7 @@ def letter(reason: str, operation: bytes, documents: Documents) -> Letter:
 
 
 def _trees(operation: bytes, documents: Documents, schema: pa.Schema) -> dict[str, from_json.Tree]:
-    """What the row holds: of a delete, what its action says."""
+    """The values of the row; for a delete, those in its action."""
     document = operation.partition(b"\n")[2]
     op = {documents.op: "u" if document else "d"} if documents.op else {}
     if not document:
@@ -254,7 +254,7 @@ def _trees(operation: bytes, documents: Documents, schema: pa.Schema) -> dict[st
     if documents.mode.guard is RowGuard.SCRIPT:
         found = {**found["upsert"], **found["script"]["params"]["a"]}
     routing = documents.routing
-    if routing and routing not in found:  # an increment does not store it
+    if routing and routing not in found:  # an increment does not store the routing
         found = {**found, routing: str(bulk.action(operation)["routing"])}
     return {**found, **op}
 

@@ -1,4 +1,4 @@
-"""One epoch on its way into the target: prepared, applied, its bad rows put aside, shown."""
+"""Delivers one epoch: prepares and applies it, puts bad rows aside, and shows it to readers."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from sparkonce.exactly_once.bad_rows import BEFORE, OF_TASK, MaxBadRows
 from sparkonce.exactly_once.ledger import from_record
 from sparkonce.protocol import Manifest
 
-MARK_EVERY = 10.0  # seconds after which a long apply notes how far it has come
+MARK_EVERY = 10.0  # seconds after which a long apply records its progress
 
 
 @dataclass(frozen=True)
 class SentChunk:
-    """A chunk as it was found and sent, and what of its lines can't be done."""
+    """A chunk that was sent, and its rejected operations."""
 
     place: ChunkPlace
     found: StagedChunk
@@ -50,17 +50,17 @@ class SentChunk:
         return list(operations(self.lines))
 
     def weight(self, letters: Iterable[str]) -> int:
-        """The rows that letters stand for; those that a task has put aside stand for themselves."""
+        """The number of rows of these letters; a letter of a task is one row."""
         return sum(
             self.chunk.weight(self.place.rows, int(at)) if at.isdigit() else 1 for at in letters
         )
 
 
 class DeadLetterWriter:
-    """Takes the bad rows of one epoch, to an index of dead letters.
+    """Writes the bad rows of one epoch to an index of dead letters.
 
-    Without one a bad row stops the epoch that was not noted before. Bad rows are `held`, and not
-    noted, as long as no row is stored: it may be the index that is at fault, and a note is final.
+    Without such an index, a new bad row stops the epoch. While no row of the epoch is stored, bad
+    rows stay in `held` without a verdict: the index may be at fault, and a verdict is final.
     """
 
     def __init__(
@@ -76,17 +76,17 @@ class DeadLetterWriter:
         self._partitions = {part.attempt: part.partition for part in self.manifest.parts}
 
     def take_held(self) -> None:
-        """Put aside what was held."""
+        """Put aside the rows in `held`."""
         for one in self.held:
             self._put(one)
 
     def take(self, sent: SentChunk) -> None:
-        """Put the bad rows of a chunk aside; `RowRefused` or `TooManyBadRows` if they must not."""
-        # A version of another writer's is no fault of the row, which must not be put aside for it.
+        """Put the bad rows of a chunk aside; `RowRefused` or `TooManyBadRows` if not allowed."""
+        # The version of another writer is no fault of the row, so the row stops the epoch.
         for one in sent.refused:
             if one.is_conflict:
                 raise self._refusal(one.reason, one)
-        # Counted first: too many stop the query before any is noted, and a note is final.
+        # Count first: too many stop the query before any verdict, which would be final.
         self._count(sent)
         if self.counter.in_doubt:
             self.held.append(sent)
@@ -94,9 +94,9 @@ class DeadLetterWriter:
             self._put(sent)
 
     def _put(self, sent: SentChunk) -> None:
-        verdict, place, manifest = self._note(sent), sent.place, self.manifest
+        verdict, place, manifest = self._judge(sent), sent.place, self.manifest
         if verdict:
-            # Letters of earlier tries, too: a driver may have died between note and letter.
+            # Also letters of earlier tries: a driver may have died between verdict and letter.
             name = chunk_name(place.attempt, place.seq)
             judged = verdict["letters"].items()
             letters = {f"{name}{at}": self._letter(at, one, sent) for at, one in judged}
@@ -104,10 +104,10 @@ class DeadLetterWriter:
             about = {"sink": manifest.sink, "epoch": manifest.epoch, "partition": partition}
             dead_letters.write(self.log.cluster, verdict["index"], about, letters)
 
-    def _note(self, sent: SentChunk) -> dict[str, Any]:
-        """What is noted of a chunk's bad rows, before anything else is done about them.
+    def _judge(self, sent: SentChunk) -> dict[str, Any]:
+        """Write the verdict on a chunk's bad rows, before their letters.
 
-        It is final, whatever a later try would find.
+        It is final, even if a later try finds other bad rows.
         """
         found = sent.found
         fresh = {f"c{at}": bad.reason for at, bad in enumerate(sent.chunk.bad)}
@@ -123,11 +123,11 @@ class DeadLetterWriter:
             kept = {at: dead_letters.cut(reason, len(fresh)) for at, reason in new.items()}
             letters = {**found.letters, **kept}
             rows = sent.weight(letters)
-            # An index that was noted before stays: letters are already there, perhaps.
+            # The index of an earlier verdict stays, as it may already have letters.
             verdict = {"index": self.index, **found.verdict, "letters": letters, "rows": rows}
             if self.log.judge(sent.place, verdict, found.guard):
                 return verdict
-            found = self.log.fetch(sent.place)  # another driver was first
+            found = self.log.fetch(sent.place)  # another driver came first
 
     def _count(self, sent: SentChunk) -> None:
         found = sent.found
@@ -142,7 +142,7 @@ class DeadLetterWriter:
             self.counter.add(why, message(one.item.error), rows)
 
     def _letter(self, at: str, reason: str, sent: SentChunk) -> DocumentLetter:
-        """The letter that a verdict is about: what the row holds, the chunk knows."""
+        """The letter of a verdict, with the row from the chunk."""
         if at.isdigit():
             lines = sent.operations[int(at)]
             letter = chunks.letter(reason, lines, self.documents)
@@ -160,25 +160,25 @@ class DeadLetterWriter:
         if one is not None:
             index, id_ = self._named(one.operation.lines)
             why, todo = advice(one.item.status, one.item.error)
-        what = f"Elasticsearch refused the row with id {id_!r} of index {index}"
+        what = f"Elasticsearch rejected the row with id {id_!r} of index {index}"
         return self.delivery.stopped_by(f"{what}: {reason}", why, todo)
 
 
 @dataclass(frozen=True)
 class DeliveryMeans:
-    """What every delivery of a store works with."""
+    """The parts of a store that every delivery uses."""
 
     cluster: Cluster
     records: LedgerRecords
     log: StagingLog
     watch: TargetWatch
     naming: IndexNames
-    dead_letter: str | None  # the index of bad rows; None if one of them stops the epoch
-    max_bad_rows: MaxBadRows  # how many of an epoch may go there
+    dead_letter: str | None  # the index of bad rows; None if a bad row stops the epoch
+    max_bad_rows: MaxBadRows  # the most bad rows of an epoch
 
 
 class Delivery(EpochDelivery[SentChunk]):
-    """Takes one epoch to the target, and keeps what this process alone knows of it."""
+    """Delivers one epoch to the target, and keeps the state that only this process has."""
 
     sender: Sender
 
@@ -191,27 +191,27 @@ class Delivery(EpochDelivery[SentChunk]):
         with reading(manifest.sink, FORGET):
             self.documents = codec.load(Documents, manifest.detail)
         self.places = places(manifest.sink, manifest.parts)
-        # The changes of updates have no order but that in which they come.
+        # Updates take effect in the order in which they arrive.
         self.width = 1 if self.documents.mode.in_order else means.cluster.parallelism
         self.aside = DeadLetterWriter(self, means.log, self.documents, index)
         self._marked = time.monotonic()
 
     @cached_property
     def to(self) -> Destination:
-        """Where its rows go, as `prepare` has noted it."""
+        """The destination of its rows, from the notes of `prepare`."""
         with reading(self.manifest.sink, FORGET):
             return Destination(**self.manifest.notes)
 
     def prepare(self) -> Manifest:
-        """Draw the fence, and note the index that the target is now; refuse what is not fit."""
+        """Check the target, draw the fence, and record the current index in the manifest."""
         manifest = self.manifest
-        # Nothing is sent without a chunk; but an overwrite by no rows leaves none.
+        # Without chunks there is nothing to send; but an overwrite without rows empties the target.
         if not (self.places or self.documents.overwrites):
             return manifest
         if len(self.places) >> ORDINAL_BITS:
             raise StoreRefused(
                 f"Epoch {manifest.epoch} has {len(manifest.chunks):,} chunks",
-                why=f"a document's version has room for {1 << ORDINAL_BITS:,}",
+                why=f"a document's version has room for {1 << ORDINAL_BITS:,} chunks",
                 todo="raise option chunkRows, or limit what a trigger reads",
             )
         index = self.means.watch.require_still_fit(self.documents)
@@ -225,7 +225,7 @@ class Delivery(EpochDelivery[SentChunk]):
         self.means.naming.require_one(manifest, place or templates.pattern(self.documents.parts))
         if self.documents.overwrites:
             name, replaces = f"{self.documents.index}-{manifest.token[:16]}", name
-        # Queries that name the index by an alias draw from the same counter as others.
+        # Queries that use an alias of the index draw from the same counter as others.
         fence = self.means.records.draw(name or manifest.target)
         to = Destination(fence, name, index.since if index else "", replaces)
         return replace(manifest, notes=asdict(to))
@@ -242,10 +242,10 @@ class Delivery(EpochDelivery[SentChunk]):
         if total and done >= total:
             return done
         if self.to.replaces and not aliases.make(means.cluster, self.to, documents.index):
-            # A later overwrite took that index's place; a finish asks for all chunks all the same.
+            # A later overwrite has replaced that index; a finish still needs all chunks.
             self._advance(total)
             raise DecisionOver
-        # Whoever goes on may find another index, or pipeline; else `prepare` has just looked.
+        # A later driver may find another index or pipeline; otherwise `prepare` has just checked.
         if self.since is None:
             index = self.to.index or documents.index
             means.watch.require_still_fit(replace(documents, index=index, overwrites=False))
@@ -255,18 +255,18 @@ class Delivery(EpochDelivery[SentChunk]):
             manifest,
             documents,
             self.to,
-            # For a while since it was prepared nobody can have taken over, and nothing was sent.
+            # Shortly after `prepare` no other driver can have taken over and sent rows.
             0.0 if self.since is None else self.since + PAUSE,
             has_pipelines=means.watch.has_pipelines,
         )
         return done
 
     def show(self) -> None:
-        """See `EpochDelivery.show`. Nothing is shown of a decision that another one followed."""
+        """See `EpochDelivery.show`. A superseded decision changes no alias."""
         means, manifest, alias, to = self.means, self.manifest, self.documents.alias, self.to
         if not (alias or to.replaces):
             return
-        # Overtaken, it would set the filter back, and hide epochs that readers have seen.
+        # A superseded decision would set the filter back, and hide epochs that readers have seen.
         if means.records.progress(manifest.sink, manifest.token) is None:
             return
         if alias:
@@ -275,12 +275,12 @@ class Delivery(EpochDelivery[SentChunk]):
             aliases.take_over(means.cluster, to, self.documents.index)
 
     def _begun(self) -> int | None:
-        """Chunks that took effect; None if the decision is no longer the last one.
+        """The number of applied chunks; None if the decision is no longer the last one.
 
-        A primary that was cut off from the cluster shows writes that it can't replicate, and that
-        will be lost ("dirty reads" in Elasticsearch's manual). Rows sent for such a decision would
-        come again under the next one; so, unless the decision itself was acknowledged to this
-        process, a write on top of it must be.
+        A primary that the network has cut off shows writes that it cannot replicate and later loses
+        ("dirty reads" in Elasticsearch's manual). Rows of such a decision would appear again under
+        the next one. So the cluster must acknowledge the decision to this process, or a write on
+        top of it.
         """
         if self.since is not None:
             return self.means.records.progress(self.manifest.sink, self.manifest.token)
@@ -295,13 +295,13 @@ class Delivery(EpochDelivery[SentChunk]):
         place = self.places[ordinal]
         found = self.means.log.fetch(place)
         if found.payload is None or len(found.payload) != place.size:
-            raise self._gone(place)
+            raise self._missing(place)
         sender = self.sender
         with reading(place.id):
             chunk, judged, fence = unpacked(found.payload), found.judged, sender.to.fence
         lines = chunk.filled(
             name=chunk_name(place.attempt, place.seq),
-            # Of a key's rows in several chunks the last one stays, in whatever order they arrive.
+            # If several chunks have rows of a key, the last one stays, in any order of arrival.
             version=fence << ORDINAL_BITS | ordinal,
             script=begun_script(self.documents.mode, self.manifest.sink, fence, ordinal),
             stamp=aliases.stamp(self.manifest.sink, fence),
@@ -315,9 +315,9 @@ class Delivery(EpochDelivery[SentChunk]):
             self.counter.stored = True
         return SentChunk(place, found, chunk, lines, refused)
 
-    def _gone(self, place: ChunkPlace) -> Exception:
-        """What a chunk that is not there ends: the query, or what another driver has done."""
-        # Only a write proves that the ledger read here is the present one.
+    def _missing(self, place: ChunkPlace) -> Exception:
+        """The error for a missing chunk: lost data, or the work of another driver."""
+        # Only a write proves that this read of the ledger is current.
         reached = self._advance(0, always=True)
         if reached is None or reached >= len(self.places):
             return DecisionOver()
@@ -327,16 +327,16 @@ class Delivery(EpochDelivery[SentChunk]):
             place.seq,
             why="the cluster lost data, or someone deleted from the connector's log",
             todo="restore the cluster from a snapshot and restart the query; or run `sparkonce"
-            " recover` with --accept-loss, which leaves the rest of that epoch out",
+            " recover` with --accept-loss, which gives up the rest of that epoch",
         )
 
     def put_aside(self, ordinal: int, chunk: SentChunk) -> None:
-        """See `EpochDelivery.put_aside`; a long apply notes from time to time how far it is."""
+        """See `EpochDelivery.put_aside`; a long apply also records its progress."""
         self.aside.take(chunk)
         reached = ordinal + 1
-        # The end is noted once readers see the epoch.
+        # `end` records the last chunk once readers see the epoch.
         due = reached < len(self.places) and time.monotonic() - self._marked > MARK_EVERY
-        # Held bad rows are not noted yet, and chunks before a mark are not looked at again.
+        # Bad rows in `held` have no verdict yet, and nobody reads chunks before a mark again.
         if due and not self.aside.held:
             if self._advance(reached) is None:
                 raise DecisionOver
@@ -347,6 +347,6 @@ class Delivery(EpochDelivery[SentChunk]):
         self.aside.take_held()
 
     def end(self) -> None:
-        """See `EpochDelivery.end`. Warned of first: nobody says it any more once all is done."""
+        """See `EpochDelivery.end`. It warns before the finish: a finished epoch never warns."""
         super().end()
         self._advance(len(self.places))

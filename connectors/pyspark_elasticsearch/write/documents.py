@@ -1,4 +1,4 @@
-"""The detail of a plan: the documents that rows are about, and how they are written."""
+"""The detail of a plan: the documents of rows, and how the connector writes them."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from sparkonce.values import spark_types
 class RowGuard(enum.Enum):
     """What keeps a row from taking effect twice."""
 
-    ID = "its document's id, made from what was staged"
+    ID = "its document's id, made from the staged chunk"
     VERSION = "its document's version"
     SCRIPT = "a field of its document, which the script of the change compares"
 
 
 @dataclass(frozen=True)
 class BulkMode:
-    """How a write mode writes."""
+    """How a write mode uses bulk requests."""
 
-    meaning: str  # in words, for the option
-    verb: str  # of the operation in a bulk request
+    meaning: str  # for the description of the option
+    verb: str  # the action in a bulk request
     guard: RowGuard  # what keeps a row from taking effect twice
     repeatable: bool = False  # see `Plan.repeatable`
-    script: str = ""  # what the script does behind its guard
+    script: str = ""  # the script after the guard
     in_order: bool = False  # whether a chunk waits for the one before it
 
 
@@ -40,7 +40,7 @@ BULK_MODES: Mapping[type[Change], BulkMode] = {
     Append: BulkMode("adds documents", "create", RowGuard.ID),
     Upsert: BulkMode("writes whole documents by key", "index", RowGuard.VERSION, repeatable=True),
     Update: BulkMode(
-        "writes the columns into the document, and leaves its other fields",
+        "writes the columns into the document, and keeps its other fields",
         "update",
         RowGuard.SCRIPT,
         repeatable=True,
@@ -48,7 +48,7 @@ BULK_MODES: Mapping[type[Change], BulkMode] = {
         in_order=True,
     ),
     Increment: BulkMode(
-        "adds all columns but the key's to the document's fields",
+        "adds all columns except the key to the document's fields",
         "update",
         RowGuard.SCRIPT,
         script="increment",
@@ -57,29 +57,29 @@ BULK_MODES: Mapping[type[Change], BulkMode] = {
 }
 
 MODES = {one.__name__.lower(): mode for one, mode in BULK_MODES.items()}
-"""By the value of option ``writeMode``."""
+"""The modes by the value of option ``writeMode``."""
 
 
 @dataclass(frozen=True)
 class Documents:
-    """The documents that rows are about."""
+    """The documents of rows."""
 
-    index: str  # as the option says
-    parts: tuple[Segment, ...]  # of its template, if it is one
-    reserved: Names  # names that no row may make from it
-    change: Change  # what is done with a row
-    columns: Names  # that are stored
+    index: str  # the value of the option
+    parts: tuple[Segment, ...]  # of the template, if it is one
+    reserved: Names  # names that the template must not make
+    change: Change  # what a row does
+    columns: Names  # the stored columns
     routing: str | None  # the column that routes a document
-    pipeline: str | None  # that rows go through
-    alias: str | None  # that shows whole epochs
-    aside: bool  # whether bad rows are put into chunks as such
+    pipeline: str | None  # the ingest pipeline of rows
+    alias: str | None  # the alias that shows whole epochs
+    aside: bool  # whether chunks also carry bad rows
     schema: str  # of the query, as Spark's DDL
-    create: Stored | None  # settings and mappings of an index that may be made
-    overwrites: bool = False  # whether they take the place of all that an alias shows
+    create: Stored | None  # settings and mappings of a new index, if one may be created
+    overwrites: bool = False  # whether they replace everything that an alias shows
 
     @property
     def mode(self) -> BulkMode:
-        """How they are written."""
+        """How to write them."""
         return BULK_MODES[type(self.change)]
 
     @property
@@ -99,7 +99,7 @@ class Documents:
 
     @property
     def keeps(self) -> bool:
-        """Whether a null leaves what is stored."""
+        """Whether a null keeps the stored value."""
         return isinstance(self.change, Update) and self.change.nulls == "keep"
 
     @property
@@ -109,7 +109,7 @@ class Documents:
 
     @property
     def follows_aliases(self) -> bool:
-        """Whether the index may be another one tomorrow: rows are added wherever they go."""
+        """Whether an alias may move to another index: appended rows need no earlier ones."""
         return self.mode.guard is RowGuard.ID and not self.overwrites
 
     @property
@@ -124,13 +124,13 @@ class Documents:
 
 
 def key_of(does: Change) -> Names:
-    """The columns that name a document; none where rows are added."""
+    """The columns that identify a document; none for appends."""
     return () if isinstance(does, Append) else does.key
 
 
 @cache
 def script(mode: BulkMode) -> str:
-    """The script of a write mode: a guard, and what it guards."""
+    """The script of a write mode: the guard, and the change after it."""
     folder = files(__package__)
     texts = [
         folder.joinpath(f"{name}.painless").read_text("utf-8") for name in ("guard", mode.script)

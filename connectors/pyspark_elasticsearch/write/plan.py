@@ -1,4 +1,4 @@
-"""The plan of a query, and what of its options and schema is refused without a server."""
+"""Plans a query, and checks its options and schema without a server."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from sparkonce.protocol import Plan
 from sparkonce.values import spark_types
 from sparkonce.values.spark_types import spark_type
 
-CELLS = 48_000  # values in a chunk: each is a request, which the cluster syncs to disk
+CELLS = 48_000  # values in a chunk: each chunk is a request, which the cluster syncs to disk
 METADATA = (
     *("_data_stream_timestamp", "_field_names", "_id", "_ignored", "_ignored_source", "_index"),
     *("_inference_fields", "_nested_path", "_routing", "_seq_no", "_source", "_tier", "_version"),
 )
-"""Fields that no document can set, in some release or other."""
+"""Fields that documents cannot set, in some releases."""
 
 
 def plan(options: Options, schema: pa.Schema) -> Plan[Documents]:
@@ -83,7 +83,7 @@ def own_index(option: str, name: str) -> OptionError:
     """The error for an option that names an index of the connector's own."""
     return OptionError(
         f"Option {option}={name} is an index of the connector's own",
-        why="it holds what was decided and staged, and rows would lie between, or over, that",
+        why="it holds decisions and staged chunks, and rows would mix with them or overwrite them",
         todo="name another index, or choose another indexPrefix for a new checkpoint",
     )
 
@@ -92,8 +92,8 @@ def named_twice(one: str, other: str) -> OptionError:
     """The error for two options that name one index."""
     return OptionError(
         f"Options {one} and {other} name one index",
-        why="readers would find there what is not meant for them",
-        todo="name another one",
+        why="readers would find documents that are not meant for them",
+        todo="name another index",
     )
 
 
@@ -117,7 +117,7 @@ def overwriting(plan: Plan[Documents], options: Options) -> Plan[Documents]:  # 
 
 
 def _added(key: Names, routing: str | None, schema: pa.Schema) -> Names:
-    """The columns that an increment adds: all that don't say which document it is."""
+    """The columns that an increment adds: all but the key and the routing."""
     fields = [field for field in schema if field.name not in (*key, routing)]
     adds = "Elasticsearch adds 64-bit integers and binary floats only"
     return tuple(checks.require_addable(fields, checks.is_number, adds))
@@ -129,13 +129,13 @@ def _of_modes(does: Change, options: Options) -> Iterator[checks.Contradiction]:
     yield (
         isinstance(does, Append) and options["key"],
         both.format("key"),
-        "a document that is there already could be this very row, sent before, or another",
+        "an existing document could be an earlier copy of this row, or another row",
         "leave key out, or use writeMode=upsert",
     )
     yield (
         options["nulls"] == "keep" and not isinstance(does, Update),
         both.format("nulls=keep"),
-        "nulls says what an update does with a null; an upsert writes the whole document",
+        "nulls defines what an update does with a null; an upsert writes the whole document",
         "leave nulls out, or use writeMode=update",
     )
     yield (
@@ -147,7 +147,7 @@ def _of_modes(does: Change, options: Options) -> Iterator[checks.Contradiction]:
     yield (
         options["pipeline"] and guard is RowGuard.SCRIPT,
         both.format("pipeline"),
-        "of each row a pipeline would see the key alone, and what it drops is not changed",
+        "a pipeline would see only the key of each row, and drop rows without a change",
         "leave pipeline out",
     )
     yield (
@@ -164,27 +164,27 @@ def _of_index(does: Change, options: Options) -> Iterator[checks.Contradiction]:
     yield (
         is_template and guard is RowGuard.SCRIPT,
         f"Options writeMode={mode} and index={index}, a template, contradict each other",
-        "such an index would be made by its first row, without the mapping of the guard that keeps"
+        "the first row would create such an index, without the mapping of the guard, which keeps"
         " a row from taking effect twice",
         "name one index, or use writeMode=upsert",
     )
     yield (
         is_template and options["createIndex"],
         "Option createIndex and a template as index contradict each other",
-        "such indices come to be with their first row",
-        "leave createIndex out, and make an index template (PUT _index_template/...)",
+        "their first row creates such indices",
+        "leave createIndex out, and create an index template (PUT _index_template/...)",
     )
     yield (
         alias and not options["sinkId"],
         "Option visibleAlias needs sinkId",
-        "the alias shows what this sink has written; under the name of a query, a new checkpoint"
-        " would begin with an empty one",
+        "the alias shows the rows of one sink; without sinkId, a new checkpoint would begin with an"
+        " empty alias",
         "set sinkId, for example sinkId=orders",
     )
     yield (
         alias and (is_template or not isinstance(does, Append)),
         f"Option visibleAlias is for writeMode=append and one index, not for {mode} into {index}",
-        "a document that is written over can't be hidden, and neither can other indices",
+        "an alias can hide neither overwritten documents nor other indices",
         "leave visibleAlias out",
     )
 
@@ -197,10 +197,10 @@ def _require_columns_fit(does: Change, routing: str | None, schema: pa.Schema) -
     order = does.order if isinstance(does, Upsert | Delete) else None
     op = does.op if isinstance(does, Upsert) else None
     for option, named, fits, wanted in (
-        ("key", key_of(does), _is_unique, "a type whose equal values have one and the same text"),
+        ("key", key_of(does), _is_unique, "a type whose equal values have the same text"),
         ("opColumn", (op,), types.is_string, "a string"),
         ("versionColumn", (order,), _is_version, "a whole number, date or timestamp"),
-        ("routing", (routing,), _is_flat, "one text, so no array, map or struct"),
+        ("routing", (routing,), _is_flat, "one value, and no array, map or struct"),
     ):
         for column in filter(None, named):
             if not fits((field := schema.field(column)).type):
@@ -233,7 +233,7 @@ def _require_writable(field: pa.Field) -> None:
     elif not all(step.strip() for step in steps):
         why = "a dot in the name of a field leads into an object, and no part may be empty"
     elif steps[0] == lookup.OWN or field.name in METADATA:
-        why = "Elasticsearch or this connector keep something else under that name"
+        why = "Elasticsearch or this connector uses that name"
     if why:
         raise OptionError(
             f"Column {field.name!r} can't be written", why, "rename the column before the sink"
@@ -241,19 +241,19 @@ def _require_writable(field: pa.Field) -> None:
 
 
 def _require_scriptable(field: pa.Field, mode: str) -> None:
-    """Refuse what the script of an update or increment would do otherwise than asked."""
+    """Reject columns that the script of an update or increment would write differently."""
     wrong = f"can't be written by writeMode={mode}"
     if "." in field.name:
         raise OptionError(
             f"Column {field.name!r} {wrong}",
-            why="a script puts it beside the object that the dot leads into, and the field would"
+            why="a script writes it beside the object that the dot leads into, so the field would"
             " have two values",
             todo="rename the column, or with writeMode=update write the whole object, a struct",
         )
     if types.is_nested(field.type) and _has_decimal(field.type):
         raise OptionError(
             f"Column {field.name!r} of type {spark_type(field)} {wrong}",
-            why="decimals in it are numbers, and a script keeps 17 digits of them",
+            why="decimals in it are numbers, of which a script keeps 17 digits",
             todo="cast them to string or double before the sink",
         )
 

@@ -23,41 +23,41 @@ from sparkonce.store import Patience
 log = logging.getLogger("sparkonce")
 
 ORDINAL_BITS = 20
-"""Of a version: the others are the fence. So a later decision's, and a later chunk's, is higher."""
+"""Low bits of a version, above them the fence: later decisions and chunks have higher versions."""
 
-PAUSE = 5.0  # seconds after which a driver may have been overtaken: it looks at the ledger again
-WAITS = 5  # refusals for now (429) of a whole request after which it is cut in two
+PAUSE = 5.0  # seconds after which a driver reads the ledger again: another may have taken over
+WAITS = 5  # temporary rejections (429) of a whole request before it is halved
 SKEW = 60_000  # milliseconds by which clocks of drivers with different counters may differ
 
 LARGEST_REQUEST = 32 * 1024 * 1024
 _CURRENT, _PROVIDED = re.compile(r"current version \[(\d+)\]"), re.compile(r"provided \[(\d+)\]")
 FENCES = 1 << 60
-"""Versions from here on are fences, or a column's that counts nanoseconds since 1970."""
+"""From here on, versions are fences, or values of a column in nanoseconds since 1970."""
 
 
 class RefusedDocument(NamedTuple):
-    """An operation that can't be done, and the answer that says so."""
+    """A rejected operation, and its answer."""
 
     operation: Operation
     item: bulk.Item
 
     @property
     def is_conflict(self) -> bool:
-        """Whether it is no fault of the row: the document has a version of another writer."""
+        """Whether the document has a version of another writer, which is no fault of the row."""
         return self.item.status == 409
 
     @property
     def reason(self) -> str:
-        """What a dead letter says of it."""
+        """The reason in a dead letter."""
         return f"{self.item.status} {message(self.item.error)}"
 
 
 class Sender:
-    """Sends the rows of one epoch by bulk requests; it may be used by several threads.
+    """Sends the rows of one epoch by bulk requests, also from several threads.
 
     Args:
-        fresh_until: by `time.monotonic()`, until when nothing of it was sent by others.
-        has_pipelines: whether rows go through ingest pipelines, as far as it is known.
+        fresh_until: until then, by `time.monotonic()`, no other driver has sent any of its rows.
+        has_pipelines: whether rows pass through known ingest pipelines.
     """
 
     def __init__(
@@ -75,30 +75,30 @@ class Sender:
         self.documents, self.to, self.fresh_until = documents, to, fresh_until
         self.target = path(to.index, "_bulk") if to.index else "/_bulk"
         self.params = {"pipeline": documents.pipeline} if documents.pipeline else {}
-        # Of indices that each row names nobody knows their pipelines.
+        # If each row names its index, the pipelines are unknown.
         ids = has_pipelines or not (to.index or documents.mode.verb == "delete")
         self.check = PlacementCheck(cluster, to.index, ids=ids) if ids or to.since else None
         if self.check:
             self.params |= self.check.asked
-        # Elsewhere a row that is sent again finds itself there, by its id and version.
+        # In other targets a repeated row finds its first copy by id and version.
         self.resender = StreamResender(cluster, to.index, to.since) if to.since else None
         self.waits = Patience(first=0.05, longest=2.0)
         self._looked = time.monotonic()
 
     @property
     def fresh(self) -> bool:
-        """Whether nothing of it can have been sent before: nobody has taken it over by now."""
+        """Whether none of its rows can have been sent: no other driver can have taken over."""
         return time.monotonic() < self.fresh_until
 
     def send(self, lines: bytes, count: int) -> list[RefusedDocument]:
-        """Send all lines at once, and what is not settled then by itself.
+        """Send all lines in one request, and unsettled ones again.
 
-        Raises `DecisionOver` once the decision is no longer the ledger's.
+        Raises `DecisionOver` once the ledger has another decision.
         """
         if not count:
             return []
         answer = None
-        # Rows of a data stream that may be there already go by `settle`, which looks them up.
+        # Rows of a data stream that may be stored already go to `settle`, which looks them up.
         if len(lines) <= LARGEST_REQUEST and (self.fresh or not self.resender):
             self._look()
             answer = self._posted(lines, count)
@@ -113,10 +113,13 @@ class Sender:
         tried: int = 0,
         until: float = 0.0,
     ) -> list[RefusedDocument]:
-        """Send operations until each is done or refused.
+        """Send operations until each is done or rejected.
 
-        The `answer` is to all of them, if they were sent; they were `tried` so often in vain. By
-        `time.monotonic()` it gives up after `until`; by default after the timeout.
+        Args:
+            pending: the operations.
+            answer: the answer to all of them, if they were sent.
+            tried: the number of failed tries.
+            until: when to give up, by `time.monotonic()`; by default after the timeout.
         """
         refused: list[RefusedDocument] = []
         deadline = until or time.monotonic() + self.cluster.timeout
@@ -132,8 +135,8 @@ class Sender:
             if busy:
                 tried += 1
                 time.sleep(self.waits.wait(tried))
-            # A circuit breaker, or a limit on what is being indexed, refuses a request that is
-            # larger than all of its room each time, in words that mean "later" where it is full.
+            # A circuit breaker, or a limit of indexing, always rejects a request that exceeds its
+            # limit, with the same answer as when it is only full.
             full = len(pending) == len(busy) > 1 and all(one.item.status == 429 for one in busy)
             if full and tried > WAITS:
                 return refused + self._halves(pending, tried, deadline)
@@ -161,7 +164,7 @@ class Sender:
     def _halves(
         self, pending: list[Operation], tried: int, until: float = 0.0
     ) -> list[RefusedDocument]:
-        """Send each half by itself; once the first was taken, the other has all its time anew."""
+        """Send each half by itself; after the first one, the other has the full timeout again."""
         middle = len(pending) // 2
         refused = self.settle(pending[:middle], tried=tried, until=until)
         return refused + self.settle(pending[middle:], tried=tried)
@@ -169,10 +172,10 @@ class Sender:
     def _sorted(
         self, pending: Sequence[Operation], answer: list[bulk.Item]
     ) -> tuple[list[RefusedDocument], list[RefusedDocument]]:
-        """Those to be sent again, and those that are refused."""
+        """The operations to send again, and the rejected ones."""
         busy, bad, elsewhere = [], [], 0
         conflicts = any(item.status == 409 for item in answer)
-        # Read behind the answer: a fence is drawn before any document has it.
+        # Read after the answer: a fence is drawn before any document has it.
         counter = self.to.index or self.manifest.target
         drawn = self.records.last_drawn(counter) if conflicts else 0
         for operation, item in zip(pending, answer, strict=True):
@@ -182,7 +185,7 @@ class Sender:
                 kind = self._of_conflict(item, drawn)
                 elsewhere += kind is None and _fence_of(item) > drawn and self.documents.is_fenced
             if kind is FailureKind.INDEX and self.documents.parts:
-                kind = FailureKind.ROW  # its row has named it; the others go on
+                kind = FailureKind.ROW  # its row has named the index; other rows continue
             if kind in (FailureKind.PASSING, FailureKind.LOST):
                 busy.append(RefusedDocument(operation, item))
             elif kind in (FailureKind.ROW, FailureKind.CONFLICT, FailureKind.TOO_LARGE):
@@ -192,29 +195,29 @@ class Sender:
         if elsewhere:
             log.warning(
                 "%s: %d documents have versions of another counter (indexPrefix, or a template),"
-                " and are taken for written later",
+                " and count as written later",
                 self._doing,
                 elsewhere,
             )
         return busy, bad
 
     def _is_nowhere(self, operation: Operation, item: bulk.Item) -> bool:
-        """Whether it deletes from an index that its row names, and that is not there."""
+        """Whether it deletes from a missing index that its row names."""
         if not self.documents.parts or not operation.lines.startswith(b'{"delete"'):
             return False
         return item.status == 404 and item.error.get("type") == "index_not_found_exception"
 
     def _of_conflict(self, item: bulk.Item, drawn: int) -> FailureKind | None:
-        """What a conflict asks for; None if it says that there is nothing to do.
+        """Classify a conflict; None if nothing is left to do.
 
-        A document made by `create` has an id made from its chunk, so it was this very row. With
-        versions of a column a higher one has won, unless it is a fence: the document was written
-        without that column. Fences are the time, or a little more where they are drawn faster: a
-        version up to the last one drawn, or up to the time, is a later chunk's or a later
-        decision's, and one beyond is somebody else's.
+        A document of `create` has an id from its chunk, so it is this very row. With versions of a
+        column the higher one wins, unless it is a fence: then a query wrote the document without
+        that column. A fence is the time, or slightly more if draws are faster. So a version up to
+        the last fence drawn, or up to the time, belongs to a later chunk or decision. A higher one
+        belongs to another writer.
         """
         if self.documents.mode.guard is RowGuard.SCRIPT:
-            # The document changed between the script's read and write; its guard bears another try.
+            # The document changed between the script's read and write; its guard permits a retry.
             return FailureKind.PASSING
         if not self.documents.is_fenced:
             of_fences = _version(_CURRENT, item) >= FENCES > _version(_PROVIDED, item)
@@ -223,7 +226,7 @@ class Sender:
         return None if self.to.fence <= _fence_of(item) <= latest else FailureKind.CONFLICT
 
     def _look(self) -> None:
-        """See that no other has overtaken this one while it slept."""
+        """Raise `DecisionOver` if another driver took over while this one slept."""
         if time.monotonic() - self._looked < PAUSE:
             return
         if self.records.is_over(self.manifest):
@@ -235,34 +238,34 @@ class Sender:
         return f"writing epoch {self.manifest.epoch} to {self.documents.index}"
 
     def _stop(self, kind: FailureKind, item: bulk.Item) -> Exception:
-        """What ends the sending. Of a later decision that a document has seen the ledger knows."""
+        """The error that ends the sending. The ledger knows a later decision, if there is one."""
         if kind is not FailureKind.LATE:
             return of_answer(item.status, item.error, self._doing)
         if self.records.is_over(self.manifest):
             return DecisionOver()
         return StoreUnsafe(
-            f"Elasticsearch holds later changes than fence {self.to.fence} of this sink,"
-            f" while {self._doing}, and the ledger knows of none: {message(item.error)}",
+            f"Elasticsearch has later changes than fence {self.to.fence} of this sink,"
+            f" while {self._doing}, and the ledger has none: {message(item.error)}",
             failures.LATE.why,
-            f"{failures.LATE.todo}, take the later guards off (docs/elasticsearch.md,"
+            f"{failures.LATE.todo}, remove the later guards (docs/elasticsearch.md,"
             f' "The guard"), {RESTART}',
         )
 
     def _still_busy(self, busy: list[RefusedDocument]) -> StoreRefused:
-        # A conflict of scripts settles itself; what else there is keeps the others waiting.
+        # Conflicts of scripts settle themselves; prefer another reason.
         item = min((one.item for one in busy), key=lambda one: one.status == 409)
         known = classify(item.status, item.error)
         return StoreRefused(
-            f"Elasticsearch took {len(busy):,} rows of epoch {self.manifest.epoch} not within"
+            f"Elasticsearch did not accept {len(busy):,} rows of epoch {self.manifest.epoch} within"
             f" {self.cluster.timeout:g} s: {item.status} {message(item.error)}",
             known.why or failures.BY_STATUS[429].why,
             f"{known.todo}, or raise option timeout; the epoch stays decided, and a restarted query"
-            " goes on where it stopped",
+            " resumes where it stopped",
         )
 
 
 def _fence_of(item: bulk.Item) -> int:
-    """Of the version that a document has, as a conflict tells it; -1 if it does not."""
+    """The fence in a document's version, from a conflict; -1 if the conflict has none."""
     return _version(_CURRENT, item) >> ORDINAL_BITS
 
 

@@ -1,4 +1,4 @@
-"""Whole columns as JSON text, for documents. No Python object is made for a row."""
+"""Converts whole columns to JSON text for documents, without a Python object for each row."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from sparkonce.values import json_text
 from sparkonce.values.rows import describe_row, null_key, percent_encoded
 from sparkonce.values.text import to_json, to_text
 
-LONGEST = 512  # bytes that the server takes for an id
+LONGEST = 512  # bytes of an id that the server accepts
 
 
 def ids(rows: pa.RecordBatch, key: Sequence[str]) -> Any:
-    """The id of each row, as JSON text without quotes; its number where there is no key.
+    """The id of each row, as JSON text without quotes; its number if there is no key.
 
     Several columns are joined with ``:``, and a ``:`` or ``%`` inside a value is percent-encoded.
     A key that is null, empty or too long is a `BadRow`.
@@ -41,7 +41,7 @@ def ids(rows: pa.RecordBatch, key: Sequence[str]) -> Any:
         raise BadRow(
             f"The key {','.join(key)!r} of a row has {lengths[row].as_py()} bytes;"
             f" the row: {describe_row(rows, row)}",
-            why=f"an id in Elasticsearch has from 1 to {LONGEST}",
+            why=f"an id in Elasticsearch has from 1 to {LONGEST} bytes",
             todo="use a digest as the key, for example sha2(name, 256)",
         )
     kinds = [rows.schema.field(name).type for name in key]
@@ -57,10 +57,10 @@ def ids(rows: pa.RecordBatch, key: Sequence[str]) -> Any:
 def folded(
     rows: pa.RecordBatch, ids: Any, added: Sequence[str] = (), *, keeps: bool = False
 ) -> tuple[pa.RecordBatch, Any | None]:
-    """One row for each id, and which of the rows gave the id its place; None if all did.
+    """One row for each id, and the positions of the rows kept; None if all were kept.
 
-    It is the last one, but for the sums of columns that are `added`, or where it `keeps` what is
-    there, the last values that are not null. `ValueError` if a sum leaves the range of a long.
+    It is the last row of the id. Columns in `added` have the sum of all rows instead. If `keeps`,
+    each column has its last value that is not null. `ValueError` if a sum exceeds a long.
     """
     coded = ids.dictionary_encode()
     if len(coded.dictionary) == len(ids):
@@ -96,7 +96,7 @@ def _require_sum_fits(texts: Any, rows: pa.RecordBatch, name: str) -> None:
     largest = max(abs(ends[end].as_py() or 0) for end in ("min", "max"))
     if largest * len(rows) < 2**63:
         return
-    # Sums of halves don't wrap around, and tell whether that of the whole would.
+    # Sums of halves do not overflow, and show whether the whole sum would.
     halves = {"high": pc.shift_right(column, 32), "low": pc.bit_wise_and(column, 0xFFFFFFFF)}
     table = pa.table({"id": texts, **halves}).group_by("id")
     sums = table.aggregate([("high", "sum"), ("low", "sum")])
@@ -113,11 +113,11 @@ Column = Any
 
 
 def texts(rows: pa.RecordBatch, names: Sequence[str]) -> dict[str, Column]:
-    """These columns as JSON; a null stays null.
+    """Columns as JSON; a null stays null.
 
-    A decimal is a string, which keeps all its digits: a reader of JSON, and a field without an
-    explicit mapping, would take a number for a binary float. NaN, an infinity, a string that is not
-    UTF-8 and a date outside the years 0001 to 9999 have no place in a document (`ValueError`).
+    A decimal becomes a string, which keeps all digits: JSON readers, and fields without an explicit
+    mapping, would treat a number as a binary float. `ValueError` for NaN, an infinity, a string
+    that is not UTF-8 and a date outside the years 0001 to 9999.
     """
     _require_storable([(name, rows.column(name)) for name in names])
     found: dict[str, Column] = {}
@@ -134,13 +134,13 @@ def texts(rows: pa.RecordBatch, names: Sequence[str]) -> dict[str, Column]:
 
 
 def routing(rows: pa.RecordBatch, name: str, quoted: Column) -> Column:
-    """A column as JSON strings, by its values as JSON; `ValueError` if one is null or empty."""
+    """A column as JSON strings, from its JSON values; `ValueError` for a null or empty one."""
     if quoted.null_count:
         raise ValueError(f"column {name!r} is null in a row, and option routing names it")
     if pc.any(pc.equal(quoted, '""')).as_py():
         raise ValueError(
             f"column {name!r} is empty in a row, and option routing names it: Elasticsearch would"
-            " take that for no routing"
+            " use no routing"
         )
     kind = rows.column(name).type
     bare = types.is_boolean(kind) or types.is_duration(kind)
@@ -149,9 +149,9 @@ def routing(rows: pa.RecordBatch, name: str, quoted: Column) -> Column:
 
 
 def versions(rows: pa.RecordBatch, name: str) -> Any:
-    """The version of each row, of option ``versionColumn``; `ValueError` if null or negative.
+    """The version of each row by option ``versionColumn``; `ValueError` if null or negative.
 
-    Of a date or timestamp it is the microseconds since 1970.
+    For a date or timestamp it is the microseconds since 1970.
     """
     column = rows.column(name)
     numbers = column.cast(pa.timestamp("us")) if types.is_date(column.type) else column
@@ -168,16 +168,16 @@ def versions(rows: pa.RecordBatch, name: str) -> Any:
 
 
 def of_version(version: int, kind: pa.DataType) -> str:
-    """The text of the value that a version was made from."""
+    """The text of a version's original value."""
     if not types.is_temporal(kind):
         return str(version)
     at = pa.array([version], pa.int64()).view(pa.timestamp("us"))
-    shown = to_text(at.cast(pa.date32()) if types.is_date(kind) else at.view(kind))
-    return str(shown.cast(pa.string())[0].as_py())
+    text = to_text(at.cast(pa.date32()) if types.is_date(kind) else at.view(kind))
+    return str(text.cast(pa.string())[0].as_py())
 
 
 def joined(*pieces: Column | str) -> Column:
-    """The pieces of each row, one after the other; a null is the word `null`."""
+    """The concatenated pieces of each row; a null is the word `null`."""
     parts = [pa.scalar(piece) if isinstance(piece, str) else piece for piece in pieces]
     return pc.binary_join_element_wise(
         *parts, pa.scalar(""), null_handling="replace", null_replacement="null"
@@ -185,21 +185,21 @@ def joined(*pieces: Column | str) -> Column:
 
 
 def _require_storable(within: list[tuple[str, Column]]) -> None:
-    """Refuse values that JSON has not, wherever in these columns they are."""
+    """Reject values that JSON cannot express, at any depth of these columns."""
     for name, column in within:
         kind = column.type
         if types.is_floating(kind):
             finite = pc.is_finite(column)
             if pc.all(finite).as_py() is False:
                 wrong = column.filter(pc.invert(pc.fill_null(finite, True)))[0]
-                raise ValueError(f"column {name!r}: {wrong} has no place in a document of JSON")
+                raise ValueError(f"column {name!r}: {wrong} has no place in a JSON document")
         elif types.is_string(kind) or types.is_large_string(kind):
-            try:  # Arrow does not look; the server would refuse the whole request.
+            try:  # Arrow does not check this; the server would reject the whole request.
                 column.cast(pa.binary()).cast(pa.string())
             except pa.ArrowInvalid:
                 raise ValueError(f"column {name!r}: a string is not valid UTF-8") from None
         elif types.is_map(kind) and len(column):
-            # Of keys and items those that its slice shows.
+            # Only the keys and items of its slice.
             first, last = column.offsets[0].as_py(), column.offsets[-1].as_py()
             both = column.keys, column.items
             within += [(name, each.slice(first, last - first)) for each in both]

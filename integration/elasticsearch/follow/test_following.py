@@ -315,11 +315,11 @@ def test_changes_that_go_before_they_are_read_are_noticed(
     index.put(range(100, 200))
     end, splits = made.latest(), made.between(after, made.latest())
     there = lose(index.client, index)
-    with pytest.raises(UnreadLost, match=f"Changes .* of index {index} are"):
+    with pytest.raises(UnreadLost, match=f"Changes .* of index {index} (were lost|differ)"):
         drain(made, splits if planned else made.between(after, end))
     with caplog.at_level(logging.WARNING):
         assert drain(lenient, splits if planned else lenient.between(after, end)) == []
-    assert f"of index {index} are" in caplog.text
+    assert f"of index {index} " in caplog.text
     with pytest.raises(
         UnreadLost, match=f"Index {index} (was removed|is not the one that was read)"
     ):
