@@ -65,7 +65,7 @@ def _copies(cluster: Cluster, index: str) -> Finding:
         return fit(f"Index {index} has copies on other nodes")
     return risk(
         f"Index {index} has no copy on another node",
-        "the loss of its node loses ledgers or staged rows",
+        "if the cluster loses its node, it loses ledgers or staged rows",
         f'PUT /{index}/_settings {{"index.auto_expand_replicas": "0-1"}}',
     )
 

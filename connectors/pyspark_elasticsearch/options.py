@@ -63,7 +63,7 @@ OPTIONS = (
     ),
     Option(
         "nulls",
-        "Update: `write` stores a null, `keep` keeps the stored value.",
+        "Update: `write` stores a null, `keep` leaves the stored value.",
         choice("write", "keep"),
         "write",
     ),
@@ -123,7 +123,7 @@ WHICH = (
     ),
     Option(
         "arrayFields",
-        "Fields that are arrays, which mappings do not say: `tags,items.codes`.",
+        "Fields that are arrays, as mappings do not show this: `tags,items.codes`.",
         columns,
     ),
     Option(

@@ -110,7 +110,7 @@ BAD = [
     ({"indexPrefix": "A"}, "1 to 64 of the characters"),
     ({"writeMod": "append"}, "did you mean 'writeMode'"),
     ({"routing": "nam"}, "did you mean 'name'"),
-    ({"key": "id", "writeMode": "update", "pipeline": "p"}, "drop rows without a change"),
+    ({"key": "id", "writeMode": "update", "pipeline": "p"}, "a row that it drops changes nothing"),
     ({"routing": "tags"}, "it must be one value"),
     ({"index": "sparkonce-ledger"}, "an index of the connector's own"),
     ({"index": "own-log", "indexPrefix": "own"}, "an index of the connector's own"),

@@ -116,7 +116,7 @@ def losses(after: Position, end: Position) -> Iterator[UnreadLost]:
                     f"Index {name} was removed, and may have had unread changes",
                     why="it accepted writes at the last read. Since then somebody deleted it, or"
                     " option index no longer matches it",
-                    todo=f"{WITHOUT_FAILING} without it, and resumes there if it matches again."
+                    todo=f"{WITHOUT_FAILING} without it, and resumes it if it matches again."
                     " Before you delete an index, set index.blocks.write (action readonly of a"
                     " lifecycle policy), and let the query see that",
                 )

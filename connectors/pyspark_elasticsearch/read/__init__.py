@@ -1,1 +1,1 @@
-"""How documents are read: pages of a point in time, which Arrow reads as they come."""
+"""Reads documents in pages of a point in time, which Arrow parses directly."""

@@ -1,1 +1,1 @@
-"""How the cluster is talked to: address, client, bulk requests, its answers and failures."""
+"""Communicates with the cluster: address, client, bulk requests, answers and failures."""

@@ -60,7 +60,7 @@ BY_TYPE = {
     "mapper_parsing_exception": _row("a field does not fit its mapping"),
     "mapper_exception": _row("a field does not fit the mapping"),
     "strict_dynamic_mapping_exception": _row("the mapping is strict and lacks a field"),
-    "illegal_argument_exception": _row("the cluster cannot store the document unchanged"),
+    "illegal_argument_exception": _row("the cluster cannot store this document"),
     "script_exception": _row(
         "the number can't be added to the stored value", "correct the document"
     ),
@@ -165,7 +165,7 @@ _OF_READS = {
 }
 
 Classify = Callable[[int, Any], KnownFailure]
-"""Classifies an answer by its status and error."""
+"""A function that classifies an answer by its status and error."""
 
 
 def classify(status: int, error: Any) -> KnownFailure:
@@ -194,7 +194,10 @@ def classify_read(status: int, error: Any) -> KnownFailure:
     if found := next((_OF_READS[one] for one in types if one in _OF_READS), None):
         return found
     if status == 400 and not {"index_closed_exception", "media_type_header_exception"} & {*types}:
-        why, todo = "the cluster cannot execute the request", "correct option query if it is named"
+        why, todo = (
+            "the cluster cannot execute the request",
+            "correct option query if the answer names it",
+        )
         return KnownFailure(FailureKind.REFUSED, why, todo)
     if status == 403 and "cluster_block_exception" in types:
         why, todo = "the index blocks reads", "remove the block (index.blocks.read)"
@@ -277,7 +280,7 @@ def _translated(error: Exception, doing: str, classify: Classify) -> StoreError:
     if isinstance(error, elasticsearch.SSLError):
         return StoreRefused(
             f"TLS to the cluster failed while {doing}: {error.message}",
-            why="no CA vouches for the server's certificate, or the server does not use TLS",
+            why="the client does not trust the certificate, or the server does not use TLS",
             todo=f"set option tlsCaFile, or correct option url, {RESTART}",
         )
     words = getattr(error, "message", str(error))

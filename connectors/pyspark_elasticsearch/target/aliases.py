@@ -289,8 +289,8 @@ class IndexNames:
                     raise StoreRefused(
                         f"Option index={here!r} points to {index}, to which this sink id writes as"
                         f" {there!r}",
-                        why=f"each name has its own ledger. Without a look at that of {sink}, rows"
-                        " that it has applied would be applied again",
+                        why=f"each name has its own ledger, so rows that {sink} has applied"
+                        " would be applied again",
                         todo=f"set index={there}; or if these are other rows, set another sinkId",
                     )
         self._recorded.add((manifest.sink, index))

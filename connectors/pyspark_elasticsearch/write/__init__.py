@@ -1,1 +1,1 @@
-"""What a row becomes: the plan of a query, and how its rows are written as bulk operations."""
+"""Plans a query, and writes its rows as bulk operations."""

@@ -147,7 +147,7 @@ def _of_modes(does: Change, options: Options) -> Iterator[checks.Contradiction]:
     yield (
         options["pipeline"] and guard is RowGuard.SCRIPT,
         both.format("pipeline"),
-        "a pipeline would see only the key of each row, and drop rows without a change",
+        "a pipeline would see only the key of each row, and a row that it drops changes nothing",
         "leave pipeline out",
     )
     yield (

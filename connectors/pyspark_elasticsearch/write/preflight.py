@@ -232,7 +232,7 @@ def _raise_gc_deletes(cluster: Cluster, target: Target) -> None:
     if cluster.ask(doing, "PUT", settings, body=body, allow=(403,)).status == 403:
         log.warning(
             "Index %s forgets deleted documents after %s, and this user may not change that:"
-            " a write that arrives later restores a deleted document",
+            " a write that arrives later than that restores a deleted document",
             *(target.name, now),
         )
 

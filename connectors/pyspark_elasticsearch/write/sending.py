@@ -1,4 +1,4 @@
-"""Sends the operations of one decision until each is done or refused."""
+"""Sends the operations of one decision until each is done or rejected."""
 
 from __future__ import annotations
 
