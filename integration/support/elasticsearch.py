@@ -1,4 +1,4 @@
-"""What tests of Elasticsearch share: indices and queries, late drivers, reads, and changes."""
+"""Shared by tests of Elasticsearch: indices and queries, late drivers, reads, and changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sparkonce import options
 from sparkonce.reading import Filter, Position, Scan
 
 Private = Callable[..., ElasticsearchProcess]
-"""Starts a server of the test's own, with these settings."""
+"""Starts a private server of the test, with these settings."""
 
 ROWS = pa.schema([("id", pa.int64()), ("name", pa.string()), ("x", pa.float64())])
 
@@ -41,7 +41,7 @@ def stamped(*ids: int) -> list[dict[str, Any]]:
 
 
 def ids(client: Elasticsearch, name: str) -> Counter[int]:
-    """How often each row is there, over all indices of a stream."""
+    """The number of times that each row occurs in all indices of a stream."""
     client.indices.refresh(index=name)
     found = client.search(index=name, size=10_000)["hits"]["hits"]
     return Counter(hit["_source"]["id"] for hit in found)
@@ -51,13 +51,13 @@ CHANGES = pa.schema([("_id", pa.string()), ("_seq_no", pa.int64()), ("n", pa.int
 
 
 class Index(Named):
-    """The name of an index that a test has for itself, and what a test does with the index."""
+    """The name of a test's private index, and the operations of tests on it."""
 
     def query(self, schema: pa.Schema, **options: str) -> ElasticsearchQuery:
         return ElasticsearchQuery(schema, **{"url": self.url, "index": self, **options})
 
     def into(self, schema: pa.Schema, **options: str) -> ElasticsearchQuery:
-        """A checked query, which makes the index from its schema if it is not there."""
+        """A checked query, which creates the index from its schema if it does not exist."""
         query = self.query(schema, **{"createIndex": "true", **options})
         query.sink.check()
         return query
@@ -67,11 +67,11 @@ class Index(Named):
         return counting(self.url, self, **options)
 
     def counts(self) -> Counter[int]:
-        """How often each row took effect: a multiset."""
+        """The number of effects of each row: a multiset."""
         return counts(self.client, self)
 
     def documents(self) -> dict[str, dict[str, Any]]:
-        """Every document by id, without what guards it."""
+        """Every document by id, without its guard."""
         return documents(self.client, self)
 
     def rows(self) -> list[dict[str, Any]]:
@@ -84,17 +84,17 @@ class Index(Named):
     def source(
         self, schema: pa.Schema | None = None, filters: Iterable[Filter] = (), **raw: str
     ) -> ElasticsearchSource:
-        """A read of it."""
+        """A source that reads the index."""
         return source(self.url, self, schema, filters, **raw)
 
     def fill(
         self, properties: dict[str, Any], documents: Iterable[dict[str, Any]], **more: Any
     ) -> None:
-        """Make it, with documents d0, d1 and so on."""
+        """Create the index, with documents d0, d1 and so on."""
         fill(self.client, self, properties, documents, **more)
 
     def feed(self, schema: pa.Schema = CHANGES, **raw: str) -> ElasticsearchFeed:
-        """Its changes, from the first one."""
+        """The changes of the index, from the first one."""
         return feed(self.url, self, schema, **raw)
 
     def make_quiet(self, settings: dict[str, Any], **more: Any) -> None:
@@ -111,7 +111,7 @@ def fill(
     documents: Iterable[dict[str, Any]],
     **more: Any,
 ) -> None:
-    """Make an index with documents d0, d1 and so on."""
+    """Create an index with documents d0, d1 and so on."""
     mappings = {"properties": properties, **more.pop("mappings", {})}
     client.indices.create(index=index, mappings=mappings, **more)
     lines = [
@@ -123,7 +123,7 @@ def fill(
 
 
 def clear(client: Elasticsearch, begin: str) -> None:
-    """Delete all whose names begin so: streams, indices, templates and pipelines."""
+    """Delete all streams, indices, templates and pipelines whose names have this prefix."""
     client = client.options(ignore_status=(400, 404, 405))
     client.indices.delete_data_stream(name=f"{begin}*")
     found = client.indices.get(index=f"{begin}*", expand_wildcards="all", features="settings")
@@ -135,7 +135,7 @@ def clear(client: Elasticsearch, begin: str) -> None:
 
 
 def documents(client: Elasticsearch, index: str) -> dict[str, dict[str, Any]]:
-    """Every document by id, without what guards it."""
+    """Every document by id, without its guard."""
     client.indices.refresh(index=index)
     hits = scan(client, index=index, size=5000)
     return {
@@ -150,13 +150,13 @@ def rows(client: Elasticsearch, index: str) -> list[dict[str, Any]]:
 
 
 def has_script_processor(client: Elasticsearch) -> bool:
-    """Whether the server can change documents by a pipeline: a part that some trees lack."""
+    """Whether the server can change documents by a pipeline, a module that some trees lack."""
     nodes = client.nodes.info(metric="ingest")["nodes"].values()
     return all({"type": "script"} in node["ingest"]["processors"] for node in nodes)
 
 
 def make_counters(client: Elasticsearch, index: str, kind: str = "long", **settings: object) -> str:
-    """Make the index, for counts of this type; its name."""
+    """Create the index, for counts of this type; return its name."""
     fields = {
         "id": {"type": "long"},
         "n": {"type": kind},
@@ -171,20 +171,20 @@ def make_counters(client: Elasticsearch, index: str, kind: str = "long", **setti
 
 
 def counting(url: str, index: str, **options: str) -> ElasticsearchQuery:
-    """A query that adds up, or that writes as told: what is appended has no key."""
+    """A query that increments, or has these options; appended rows have no key."""
     given = {"url": url, "index": index, "writeMode": "increment", "chunkRows": "4", **options}
     key = {} if given["writeMode"] == "append" else {"key": "id"}
     return ElasticsearchQuery(COUNTER, **{**key, **given})
 
 
 def counting_anew(url: str, **options: str) -> ElasticsearchQuery:
-    """The same into `counters`, an index that it makes itself, on a node of the test's own."""
+    """The same into index `counters`, which it creates itself, on a private node."""
     made = {"createIndex": "true", "chunkRows": "500", "timeout": "10"}
     return counting(url, "counters", **{**made, **options})
 
 
 def counts(client: Elasticsearch, index: str) -> Counter[int]:
-    """How often each row took effect: a multiset."""
+    """The number of effects of each row: a multiset."""
     found: Counter[int] = Counter()
     for one in documents(client, index).values():
         found[one["id"]] += one["n"]
@@ -192,12 +192,12 @@ def counts(client: Elasticsearch, index: str) -> Counter[int]:
 
 
 def set_block(client: Elasticsearch, index: str, name: str, on: bool | None) -> None:
-    """Let the index have such a block, or none."""
+    """Set this block on the index, or remove it."""
     client.indices.put_settings(index=index, settings={f"index.blocks.{name}": on})
 
 
 def apply_again(query: ElasticsearchQuery, decided: Any) -> None:
-    """Send a decided epoch once more, as a driver does that was overtaken and does not know it."""
+    """Send a decided epoch once more, like a superseded driver that does not know it yet."""
     store = query.sink.store
     is_over = store.records.is_over(decided)
     store.records.is_over = lambda _: is_over
@@ -210,7 +210,7 @@ def apply_again(query: ElasticsearchQuery, decided: Any) -> None:
 
 
 def decide(query: ElasticsearchQuery, epoch: int, *partitions: Any) -> Any:
-    """Decide an epoch, and apply nothing; its manifest."""
+    """Decide an epoch, and apply nothing; return its manifest."""
     receipts, kept = query.stage(epoch, *partitions), {}
     store = query.sink.store
 
@@ -228,7 +228,7 @@ def decide(query: ElasticsearchQuery, epoch: int, *partitions: Any) -> Any:
 
 
 def die_after(query: ElasticsearchQuery, chunks: int, epoch: int, receipts: Any) -> None:
-    """Commit an epoch, and die when so many of its chunks are applied."""
+    """Commit an epoch, and die when this number of its chunks is applied."""
     store, told = query.sink.store, count(1)
 
     def advance(_: int) -> None:
@@ -244,7 +244,7 @@ def die_after(query: ElasticsearchQuery, chunks: int, epoch: int, receipts: Any)
 
 
 def keep_log(query: ElasticsearchQuery) -> None:
-    """Let nothing be cleaned, so that a late driver still finds its chunks."""
+    """Disable the clean-up, so that a late driver still finds its chunks."""
     query.sink.store.discard = lambda *_: None
 
 
@@ -252,10 +252,10 @@ LOOP = "int n = 0; for (int i = 0; i < 100000; i++) { n += i % 7 } return n > 0"
 
 
 MANY_SLOW = 12_000
-"""Documents of which it takes a second or more; the cluster looks up after some thousands."""
+"""The number of documents that take a second or more; the cluster checks after some thousands."""
 
 MANY = 300
-"""Documents of an index that is read in several splits."""
+"""The number of documents of an index that is read in several splits."""
 
 SLOW = json.dumps({"script": {"script": LOOP}})
 
@@ -273,7 +273,7 @@ def source(
 
 
 def searches(elastic: Elasticsearch) -> list[str]:
-    """What the cluster searches at the moment."""
+    """The searches that run in the cluster now."""
     target = "/_tasks?actions=*search*&detailed=true"
     told = elastic.perform_request("GET", target, headers={"accept": "application/json"})
     tasks = [task for node in told["nodes"].values() for task in node["tasks"].values()]
@@ -290,12 +290,12 @@ def feed(url: str, index: str, schema: pa.Schema = CHANGES, **raw: str) -> Elast
 
 
 def make_quiet(elastic: Elasticsearch, index: str, settings: dict[str, Any], **more: Any) -> None:
-    """An index whose documents no search finds unless somebody refreshes it."""
+    """An index whose documents no search finds before a refresh."""
     elastic.indices.create(index=index, settings={"refresh_interval": "-1", **settings}, **more)
 
 
 def put(elastic: Elasticsearch, index: str, numbers: Iterable[int], n: int | None = None) -> None:
-    """Documents named as their numbers, which are their `n` unless there is another one."""
+    """Documents with their numbers as ids and as `n`, unless another `n` is set."""
     operations: list[dict[str, Any]] = []
     for number in numbers:
         operations += {"index": {"_id": str(number)}}, {"n": number if n is None else n}
@@ -312,7 +312,7 @@ def changes(made: ElasticsearchFeed, after: Position, end: Position) -> list[dic
 
 
 def numbers(made: ElasticsearchFeed, after: Position, end: Position) -> list[int]:
-    """The `n` of each row, sorted; one that comes twice stands there twice."""
+    """The sorted `n` of all rows, duplicates included."""
     return sorted(row["n"] for row in changes(made, after, end))
 
 

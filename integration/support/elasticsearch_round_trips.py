@@ -1,4 +1,4 @@
-"""Values of every type of Spark, and what documents have for them."""
+"""Values of every type of Spark, and their form in documents."""
 
 from __future__ import annotations
 

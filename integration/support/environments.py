@@ -1,4 +1,4 @@
-"""Virtual environments for tests: installed as a user does it, or made of links in no time."""
+"""Virtual environments for tests: installed as by a user, or made of links, which is fast."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 CLIENTS = "pyarrow", "redis", "async_timeout"
-"""What an executor needs beside Spark's own zip of PySpark, to write into Redis."""
+"""The packages that an executor needs, besides Spark's zip of PySpark, to write to Redis."""
 
 
 class Environment:
@@ -33,8 +33,8 @@ def linked(home: Path, *, sparkonce: bool) -> Path:
     """The Python of an environment whose packages are links to those of this one.
 
     Args:
-        home: where it is made.
-        sparkonce: whether it has this project's packages, beside what they need.
+        home: its folder.
+        sparkonce: whether it has this project's packages, besides their dependencies.
     """
     venv.create(home, symlinks=True)
     site = Path(sysconfig.get_path("purelib", vars={"base": str(home)}))
@@ -47,7 +47,7 @@ def linked(home: Path, *, sparkonce: bool) -> Path:
 
 
 def build_wheel(out: Path) -> Path:
-    """The wheel of this very source."""
+    """The wheel of this source tree."""
     build = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "wheel"]
     subprocess.run([*build, "--no-deps", "--wheel-dir", out, ROOT], check=True, timeout=600)
     (made,) = out.glob("sparkonce-*.whl")
@@ -55,7 +55,7 @@ def build_wheel(out: Path) -> Path:
 
 
 def make_certificate(home: Path, name: str) -> None:
-    """Make a certificate of the local address that trusts itself, and its key."""
+    """Make a self-signed certificate of the local address, and its key."""
     options = "-x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1"
     subject = ["-addext", "subjectAltName=IP:127.0.0.1"]
     files = ["-keyout", home / f"{name}.key", "-out", home / f"{name}.crt"]

@@ -25,13 +25,13 @@ MYSQL = "pyspark_mysql.connector:MySqlConnector"
 ELASTICSEARCH = "pyspark_elasticsearch.connector:ElasticsearchConnector"
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 LONG_AGO = 3600.0
-"""Seconds after which others may have taken over."""
+"""Seconds after which another driver may have taken over."""
 
 
 class Named(str):
-    """The name of a target that a test has for itself, where it is, and a plain client of it.
+    """The name of a test's private target, its URL, and a plain client.
 
-    A copy is a plain text: whoever copies options needs no client.
+    A copy is plain text, because a copy of options needs no client.
     """
 
     url: str
@@ -112,7 +112,7 @@ class DirectQuery:
         tries: int = 5,
         between: Callable[[], object] = lambda: None,
     ) -> list[SparkonceError]:
-        """Run an epoch as Spark would, with a new driver after each failure; the failures."""
+        """Run an epoch like Spark, with a new driver after each failure; return the failures."""
         failures: list[SparkonceError] = []
         while True:
             try:
@@ -139,7 +139,7 @@ def dies(*_: Any, **__: Any) -> None:
 
 
 def until_committed(query: DirectQuery, epoch: int, ids: range) -> list[SparkonceError]:
-    """Run an epoch of ones in two partitions as Spark would; its failures."""
+    """Run an epoch of ones in two partitions like Spark; return its failures."""
     middle = len(ids) // 2
     return query.run_until_done(epoch, ones(ids[:middle]), ones(ids[middle:]))
 
@@ -150,13 +150,13 @@ def cut_each(
     run: Callable[[int], object],
     of: Callable[[bytes], bool] = lambda _: True,
 ) -> int:
-    """Run epochs 1, 2, 3, which lose their first, second, third request; the first that lost none.
+    """Run epochs 1, 2, 3, losing their first, second, third request; return the first intact one.
 
     Args:
-        proxy: between the query and its store.
-        fault: what becomes of a request.
+        proxy: the proxy between the query and its store.
+        fault: the fate of a request.
         run: runs an epoch until it is done.
-        of: tells which requests count.
+        of: selects the requests that count.
     """
 
     def is_whole(nth: int) -> bool:
@@ -170,7 +170,7 @@ def cut_each(
 
 
 Make = Callable[..., DirectQuery]
-"""Makes one, of a schema and options."""
+"""Makes a query from a schema and options."""
 
 
 class MySqlQuery(DirectQuery):
@@ -180,7 +180,7 @@ class MySqlQuery(DirectQuery):
 
     @property
     def sink(self) -> Sink:
-        """With the plan for the target as it was when the epoch's rows were last staged."""
+        """Uses the plan for the target at the time when tasks last staged the epoch's rows."""
         return replace(super().sink, plan=self.checked) if self.checked else super().sink
 
     def write(self, task: Task, batches: Sequence[pa.RecordBatch]) -> Receipt:

@@ -1,4 +1,4 @@
-"""Our sinks, sources and readers as the kit wants them described."""
+"""Descriptions of the project's sinks, sources and readers for the kit."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ FIELDS = {
 
 
 def counting(url: str, name: str, **described: Any) -> StreamingSink:
-    """The sink that a URL tells of; it adds to counters, each of an id.
+    """The sink of a URL's store; it adds to one counter for each id.
 
     Args:
-        url: of the store.
-        name: of the table or the index, or the beginning of all keys.
-        described: more of the `StreamingSink`.
+        url: the URL of the store.
+        name: the name of the table or the index, or the prefix of all keys.
+        described: more attributes of the `StreamingSink`.
     """
     make = {"redis": _redis, "mysql": _mysql}.get(urlsplit(url).scheme, _elasticsearch)
     return make(url, name, described)
@@ -63,7 +63,7 @@ def _elasticsearch(url: str, name: str, described: dict[str, Any]) -> StreamingS
 
 
 def make_index(url: str, name: str) -> None:
-    """Make an index that takes these fields alone."""
+    """Create an index that accepts only these fields."""
     with elastic.connect(url) as client:
         client.indices.create(
             index=name,
@@ -73,19 +73,19 @@ def make_index(url: str, name: str) -> None:
 
 
 def in_redis(url: str, name: str) -> Counter[str]:
-    """The counter of each id: how often it took effect."""
+    """The counter of each id: the number of its effects."""
     return Counter({key: int(fields["n"]) for key, fields in hashes(url, name).items()})
 
 
 def in_mysql(url: str, table: str) -> Counter[str]:
-    """How often each id was added."""
+    """The number of times that each id was added."""
     with mysql.connect(url) as client, client.cursor() as cursor:
         cursor.execute(f"SELECT id, n FROM {table}")
         return Counter({name: int(times) for name, times in cursor.fetchall()})
 
 
 def in_elasticsearch(url: str, index: str) -> Counter[str]:
-    """How often each id was added: the documents' numbers, all of them added up."""
+    """The number of times that each id was added: the sum of its documents' numbers."""
     from elasticsearch.helpers import scan
 
     found: Counter[str] = Counter()
@@ -133,7 +133,7 @@ def redis_stream(url: str, key: str, env: Mapping[str, str]) -> StreamingSource:
 
 
 def two_streams_of_redis(url: str, key: str, env: Mapping[str, str]) -> StreamingSource:
-    """The same, of which another one has every second row."""
+    """The same, with every second row in another stream."""
     one, other = (redis_stream(url, name, env) for name in (key, f"{key}:other"))
 
     def append(ids: Sequence[str]) -> None:
@@ -145,7 +145,7 @@ def two_streams_of_redis(url: str, key: str, env: Mapping[str, str]) -> Streamin
 
 
 def table_of_mysql(url: str, name: str, env: Mapping[str, str]) -> StreamingSource:
-    """A new table, of a server whose log can be followed; each row is a transaction."""
+    """A new table on a server whose log can be followed; each row is a transaction."""
     cursor = mysql.connect(url).cursor()
     cursor.execute(f"CREATE TABLE {name} (id VARCHAR(40) PRIMARY KEY, times INT NOT NULL)")
 
@@ -170,14 +170,14 @@ def table_of_mysql(url: str, name: str, env: Mapping[str, str]) -> StreamingSour
 
 
 def _executed(url: str) -> str:
-    """The transactions that a server has had."""
+    """The transactions that a server has executed."""
     given = {"url": url, "dbtable": "none", "startingPosition": "latest"}
     parsed = options.parse(MySqlConnector.follows, given)
     return str(MySqlConnector().feed(parsed, Scan(pa.schema([]))).latest()["gtids"])
 
 
 def index_of_elasticsearch(url: str, name: str, env: Mapping[str, str]) -> StreamingSource:
-    """A new index, of one shard."""
+    """A new index with one shard."""
     client = elastic.connect(url)
     fields = {"id": {"type": "keyword"}}
     settings = {"number_of_shards": 1, "number_of_replicas": 0}
@@ -203,8 +203,8 @@ class ConnectorReads(ReadSubject):
     """A connector's reader, behind a proxy that makes the network fail.
 
     Attributes:
-        connector: makes it.
-        raw: options of a read.
+        connector: makes the reader.
+        raw: the options of a read.
     """
 
     connector: Any
@@ -235,7 +235,7 @@ class ConnectorReads(ReadSubject):
 
 @contextmanager
 def pushing(spark: SparkSession) -> Iterator[None]:
-    """Let Spark push conditions, for the time of the block."""
+    """Let Spark push conditions down inside the block."""
     name = "spark.sql.python.filterPushdown.enabled"
     spark.conf.set(name, "true")
     try:

@@ -8,7 +8,7 @@ import pytest
 
 
 def slow_cases(*values: Any) -> list[Any]:
-    """Values that repeat what another case shows: by a flavour, a mode, a fault, a seed."""
+    """Values that repeat another case with a flavour, a mode, a fault or a seed."""
     return [pytest.param(value, marks=pytest.mark.slow) for value in values]
 
 

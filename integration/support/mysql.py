@@ -1,4 +1,4 @@
-"""What tests of MySQL and MariaDB share: a table and its queries, reads of it, and its changes."""
+"""Shared by tests of MySQL and MariaDB: a table with its queries, reads and changes."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from sparkonce import options
 from sparkonce.reading import Position, Scan
 
 Private = Callable[..., MySqlProcess]
-"""Starts a server of the test's own, with these settings."""
+"""Starts a private server of the test, with these settings."""
 
 Rows = tuple[tuple[Any, ...], ...]
 LOGGED = ("--log-bin=b", "--server-id=1", "--binlog-format=ROW")
 GTIDS = {"mysql": ("--gtid-mode=ON", "--enforce-gtid-consistency=ON"), "mariadb": ()}
-"""By the name of a server: how it is started, so that it can be followed."""
+"""By the name of a server, the options that let streams follow it."""
 
 
 @contextmanager
 def client(url: str, **settings: Any) -> Iterator[Cursor]:
-    """A plain client of a server, for the time of the block."""
+    """A plain client of a server inside the block."""
     with closing(connect(url, **settings)) as connection, connection.cursor() as cursor:
         yield cursor
 
 
 def run(server: MySqlProcess | str, *statements: str) -> Rows:
-    """Send statements over a connection of their own; the rows of the last one."""
+    """Send statements over a new connection; return the rows of the last one."""
     with client(server if isinstance(server, str) else server.url) as cursor:
         for one in statements:
             cursor.execute(one)
@@ -52,11 +52,11 @@ MADE = {
     "DATABASE": QUOTED.format("schema_name") + ", schema_name FROM information_schema.schemata",
     "USER": "CONCAT('`', user, '`@`', host, '`'), user FROM mysql.user",
 }
-"""What a test may make: as a statement has the name, and the name."""
+"""The objects that a test may create: the name in a statement, and the name."""
 
 
 def clear(cursor: Cursor, home: str, begin: str) -> None:
-    """Drop what begins so: tables and views of a database, databases, and users."""
+    """Drop all tables and views of a database, databases, and users with this prefix."""
     cursor.execute(f"USE {home}")
     cursor.execute("SET SESSION foreign_key_checks = 0")
     for kind, known in MADE.items():
@@ -67,10 +67,10 @@ def clear(cursor: Cursor, home: str, begin: str) -> None:
 
 
 class Table(Named):
-    """The name of a table that a test has for itself, and what a test does with the table."""
+    """The name of a test's private table, and the operations of tests on it."""
 
     def run(self, *statements: str | bytes, values: Any = None) -> Rows:
-        """Send statements, over the connection of the test; the rows of the last one."""
+        """Send statements over the connection of the test; return the rows of the last one."""
         for one in statements:
             self.client.execute(one, values)
         return tuple(self.client.fetchall())
@@ -86,25 +86,25 @@ class Table(Named):
         return list(self.rows(columns, "1"))
 
     def count(self, suffix: str = "") -> int:
-        """How many rows it has, or a table named after it."""
+        """The number of rows of the table, or of a table named after it."""
         return int(self.run(f"SELECT COUNT(*) FROM {self}{suffix}")[0][0])
 
     def query(self, schema: pa.Schema, **options: str) -> MySqlQuery:
         return MySqlQuery(schema, **{"url": self.url, "dbtable": self, **options})
 
     def checked(self, schema: pa.Schema, **options: str) -> MySqlQuery:
-        """A query whose target has been looked at."""
+        """A query that has checked its target."""
         query = self.query(schema, **options)
         query.sink.check()
         return query
 
     def make(self, schema: pa.Schema, definition: str, **options: str) -> MySqlQuery:
-        """Make the table, and a checked query into it."""
+        """Create the table, and a checked query into it."""
         self.create(definition)
         return self.checked(schema, **options)
 
     def aside(self, schema: pa.Schema, **options: str) -> MySqlQuery:
-        """A checked query whose bad rows go to the table of this name and `_bad`."""
+        """A checked query whose bad rows go to the table of this name with suffix `_bad`."""
         letters = {"onBadRow": "deadLetter", "deadLetter": f"{self}_bad"}
         return self.checked(schema, **{**letters, **options})
 
@@ -113,19 +113,19 @@ class Table(Named):
         return counting(self.url, self, **options)
 
     def counts(self) -> Counter[int]:
-        """How often each row took effect: a multiset."""
+        """The number of effects of each row: a multiset."""
         return Counter(dict(self.rows("id, n")))
 
     def source(self, schema: pa.Schema | None = None, **raw: str) -> Any:
-        """A read of it."""
+        """A source that reads the table."""
         return source(self.url, schema, **{"dbtable": self, **raw})[1]
 
     def feed(self, schema: pa.Schema | None = None, **raw: str) -> MySqlFeed:
-        """Its changes, of all columns or those of a schema, from now on."""
+        """The changes from now on, with all columns or those of a schema."""
         return feed(self.url, self, schema, **raw)
 
     def follow(self, schema: pa.Schema | None = None, **raw: str) -> tuple[MySqlFeed, Position]:
-        """The same, and where they begin."""
+        """The same, and the position where they begin."""
         made = self.feed(schema, **raw)
         return made, made.begin()
 
@@ -135,7 +135,7 @@ def counting(url: str, table: str, **options: str) -> MySqlQuery:
 
 
 def counts(server: MySqlProcess | str, table: str = "t") -> Counter[int]:
-    """How often each row took effect: a multiset."""
+    """The number of effects of each row: a multiset."""
     return Counter(dict(run(server, f"SELECT id, n FROM {table}")))
 
 
@@ -143,18 +143,18 @@ def counts(server: MySqlProcess | str, table: str = "t") -> Counter[int]:
 
 
 def twin(query: MySqlQuery, **options: str) -> MySqlQuery:
-    """A second driver on the same checkpoint, with connections of its own."""
+    """A second driver on the same checkpoint, with its own connections."""
     other = MySqlQuery(query.schema, **{**query.options, "maxRetries": "9", **options})
     other.query_id = query.query_id
     return other
 
 
 def waits_for_a_lock(mysql: Cursor) -> int:
-    """Wait until a session of this database waits for a lock; its id."""
+    """Wait until a session of this database waits for a lock; return its id."""
     waiting: list[tuple[int]] = []
 
     def waits() -> bool:
-        time.sleep(0.15)  # asked more often, the server answers what it answered before
+        time.sleep(0.15)  # the server caches its reply for a shorter time
         mysql.execute(
             "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id IN"
             " (SELECT trx_mysql_thread_id FROM information_schema.innodb_trx"
@@ -172,7 +172,7 @@ def is_query(request: bytes) -> bool:
 
 
 def queries_of(proxy: Proxy, step: Callable[[], object]) -> int:
-    """How many statements a step sends through the proxy."""
+    """The number of statements that a step sends through the proxy."""
     seen = []
     proxy.cut_request(lambda request: is_query(request) and seen.append(request) is not None)
     step()
@@ -199,12 +199,12 @@ def values(made: Any) -> pa.Table:
 
 
 def logging_server(name: str) -> MySqlProcess:
-    """Start a server that can be followed."""
+    """Start a server that streams can follow."""
     return MySqlProcess(private_binary(name), *LOGGED, *GTIDS[name])
 
 
 def purge(mysql: Cursor) -> None:
-    """Let the server forget all logs but the last; one that was just sent to a reader may stay."""
+    """Purge all logs except the last; a log that was just sent to a reader may stay."""
 
     def one_is_left() -> bool:
         mysql.execute("SHOW BINARY LOGS")
@@ -216,7 +216,7 @@ def purge(mysql: Cursor) -> None:
 
 
 def feed(url: str, table: str, schema: pa.Schema | None = None, **raw: str) -> MySqlFeed:
-    """A table's changes, of all its columns or those of a schema, from now on."""
+    """A table's changes from now on, with all columns or those of a schema."""
     given = {"url": url, "dbtable": table, "startingPosition": "latest", **raw}
     parsed = options.parse(MySqlConnector.follows, given)
     schema = schema or MySqlConnector().infer_feed(parsed)
@@ -224,12 +224,12 @@ def feed(url: str, table: str, schema: pa.Schema | None = None, **raw: str) -> M
 
 
 def planned(made: MySqlFeed) -> Position:
-    """Where the first epoch ends."""
+    """The end of the first epoch."""
     return made.advance(made.begin(), made.latest(), None)
 
 
 def read(made: MySqlFeed, after: Position, end: Position | None = None) -> pa.Table:
-    """What lies between two positions; if there is no second one, all that is there."""
+    """The changes between two positions; without a second one, all available changes."""
     splits = made.between(after, end or made.latest())
     return pa.Table.from_batches([one for each in splits for one in made.read(each)], made.schema)
 
@@ -242,14 +242,14 @@ def rows(made: MySqlFeed, after: Position, end: Position | None = None) -> list[
 def changes(
     made: MySqlFeed, after: Position, end: Position | None, *names: str
 ) -> list[tuple[Any, ...]]:
-    """The same, with what happened to each row, and these of its columns."""
+    """The same, each with the operation on the row and these of its columns."""
     return [tuple(row[name] for name in ("_op", *names)) for row in rows(made, after, end)]
 
 
 def each_epoch(
     made: MySqlFeed, begin: Position, most: int | None
 ) -> Iterator[tuple[Position, Position]]:
-    """Where each epoch begins and ends, until all is read that is there at the beginning."""
+    """The begin and the end of each epoch, for everything available at the beginning."""
     goal = made.latest()
     while begin != goal:
         end = made.advance(begin, goal, most)

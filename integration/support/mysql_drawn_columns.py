@@ -1,4 +1,4 @@
-"""Columns of every type of MySQL and MariaDB, with values from the edges of the type, drawn."""
+"""Draws columns of every type of MySQL and MariaDB, with values from the limits of the type."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ TEXTS = (
     *("a\tb", "a\x01", "\x01", "a\x7f", "ss", "ß", "ch", "lj", "ae", "æ", "0", "00", "1", "1e0"),
     *("Hi there", "Hi 😀 there", "Hi 😀", "😀", "ünï 東京", "a\u0301", "\ufffd", "ﬁ", "ij", "ĳ"),
 )
-"""The last ones are in no single-byte character set."""
+"""Values; no single-byte character set has the last ones."""
 SHAPES = ("CHAR(20)", "VARCHAR(100)", "TEXT")
 PLAIN = "CREATE TABLE {table} (id INT AUTO_INCREMENT PRIMARY KEY, v {column}{rest})"
 LAYOUTS = {
@@ -91,13 +91,13 @@ ROWS = 150
 
 
 def draw(random: Random, run: Run, table: str, collations: Sequence[str]) -> str:
-    """Make the table anew, with column `v`: the type, the index, the values.
+    """Recreate the table with column `v`; return the type, the index and the values.
 
     Args:
-        random: draws.
+        random: the source of random draws.
         run: sends a statement.
-        table: its name.
-        collations: names of those that the server knows.
+        table: the name of the table.
+        collations: the names of the server's collations.
     """
     column, values = _column(random, collations)
     text = column.startswith(SHAPES)

@@ -1,6 +1,6 @@
-"""Statements of MySQL and MariaDB, drawn by a grammar made of the forms in their manuals.
+"""Draws statements of MySQL and MariaDB from a grammar that follows their manuals.
 
-What a server refuses does no harm: most sentences are run on both servers, whichever knows them.
+Most statements run on both servers; one that a server rejects does no harm.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ GRAMMAR = {
     "view_or_table": ["VIEW", "TABLE", "TEMPORARY TABLE"],
     "replace": ["", "OR REPLACE ", "/*!50000 OR REPLACE */ ", "TEMPORARY "],
     "if_not": ["", "IF NOT EXISTS "],
-    # -- what is of other things alone, so that no stream may stop at it
+    # -- statements about other objects only, at which no stream may stop
     "harmless": [
         "CREATE PROCEDURE p{number}() START TRANSACTION",
         "CREATE PROCEDURE p{number}() COMMIT",
@@ -154,7 +154,7 @@ GRAMMAR = {
         "IMPORT TABLE FROM 't.sdi'",
         "XA RECOVER",
     ],
-    # -- several, one behind the other
+    # -- several statements in a sequence
     "session": [
         "BEGIN|{write}|SAVEPOINT a|{write}|ROLLBACK TO a|{write}|COMMIT",
         "BEGIN|{write}|CREATE TEMPORARY TABLE tmp (a INT)|{write}|ROLLBACK",
@@ -200,7 +200,7 @@ SESSIONS = {
 
 @dataclass(frozen=True)
 class Drawn:
-    """A sentence, and the settings of its session.
+    """A statement, and the settings of its session.
 
     Attributes:
         harmless: no stream of table `t` may stop at it.
@@ -212,7 +212,7 @@ class Drawn:
 
 
 def draw(seed: int, db: str, file: str) -> Drawn:
-    """Draw one for a table `t` in a database."""
+    """Draw a statement for a table `t` in a database."""
     dice = random.Random(seed)
     settings = {name: dice.choice(values) for name, values in SESSIONS.items()}
     has_quotes = settings["sql_mode"] in ("ANSI_QUOTES", "ORACLE", "MSSQL")

@@ -1,4 +1,4 @@
-"""Values of every type of Spark, and the column types of MySQL that keep them."""
+"""Values of every type of Spark, and the column types of MySQL that hold them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HUGE = Decimal("-12345678901234567890.000000000000000001")
 
 
 class Case(NamedTuple):
-    """Values of one type, the columns they go to, and what is read back where that differs."""
+    """Values of one type, their columns, and the values that are read if they differ."""
 
     kind: pa.DataType
     values: list[Any]
@@ -110,7 +110,7 @@ PAIRS = [(name, column) for name, case in CASES.items() for column in case.colum
 
 
 def as_arrow(rows: list[dict[str, Any]], schema: pa.Schema) -> list[dict[str, Any]]:
-    """Datetimes as counts, which Arrow takes for every year."""
+    """Datetimes as counts, which Arrow accepts for every year."""
     if not pa.types.is_timestamp(schema.field("v").type):
         return rows
     return [{**row, "v": row["v"] and micros(row["v"])} for row in rows]

@@ -1,4 +1,4 @@
-"""A TCP proxy in front of a server that makes the network fail at a chosen request."""
+"""A TCP proxy for a server, which makes the network fail at a chosen request."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-# How long a client must be silent, once the server began to answer it, to have said all. It
-# decides alone where the protocol is unknown, and for a Redis pipeline that is no transaction.
+# The silence of a client, after the server began its reply, that ends a request. The only criterion
+# for an unknown protocol, and for a Redis pipeline that is not a transaction.
 SILENCE = 0.03
 WAIT = 10.0
 # Close with RST, not FIN: the peer's next call fails with "connection reset".
@@ -55,7 +55,7 @@ class Fault:
 
 
 class Plan:
-    """The faults to come, in the order they were asked for; shared by all connections."""
+    """The planned faults, in the order of the calls; shared by all connections."""
 
     def __init__(self) -> None:
         self.changed = Condition()
@@ -71,7 +71,7 @@ class Plan:
         return bool(self._coming)
 
     def meet(self, request: bytes) -> tuple[bool, Kind | None]:
-        """Say whether this request matches the next fault, and which fault befalls it now."""
+        """Return whether this request matches the next fault, and the fault that strikes now."""
         with self.changed:
             if not self._coming or not self._coming[0].matches(request):
                 return False, None
@@ -79,7 +79,7 @@ class Plan:
             return True, self._coming.popleft().kind if not self._coming[0].countdown else None
 
     def count(self, client: int) -> None:
-        """Note a fault that happened, with the port of the client that it befell."""
+        """Record a fault that struck, with the port of the client."""
         with self.changed:
             self.hits.append(client)
             self.changed.notify_all()
@@ -91,7 +91,7 @@ class Plan:
             self.changed.notify_all()
 
     def stall(self, client: int) -> None:
-        """Hold the calling thread until all faults are forgotten."""
+        """Hold the calling thread until all faults are removed."""
         with self.changed:
             self.count(client)
             epoch = self._epoch
@@ -99,10 +99,10 @@ class Plan:
 
 
 class Connection:
-    """One client and its way to the server, served by one thread.
+    """A client's connection to the server, served by one thread.
 
-    A request is all that the client sends before it is answered (in Redis, to the end of a
-    command or transaction), so it is matched as a whole even when it arrives in pieces.
+    A request is everything that the client sends before the reply (in Redis, to the end of a
+    command or transaction). So the plan matches the whole request even if it arrives in pieces.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Connection:
         self.thread = Thread(target=self._serve, name="proxy connection", daemon=True)
 
     def hang_up(self) -> None:
-        """End the connection from another thread, whatever its own one is waiting for."""
+        """End the connection from another thread, even while its own thread waits."""
         for end in (self._client, self._server):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
@@ -135,8 +135,8 @@ class Connection:
             ready.register(end, selectors.EVENT_READ, data=end)
 
     def _pass_on(self, readable: set[socket.socket]) -> bool:
-        """Pass on what has come; False ends the connection."""
-        # The reply first: it ends the request that the client's next bytes do not belong to.
+        """Forward the received bytes; False ends the connection."""
+        # The reply first: it ends the request, and the client's next bytes begin another one.
         if self._server in readable and not self._pass_reply():
             return False
         return self._client not in readable or self._pass_request()
@@ -179,10 +179,10 @@ class Connection:
         self._plan.count(self._port)  # before the client can notice
 
     def _swallow_reply(self, data: bytes) -> None:
-        """Let the server do all that was asked, and keep its answer.
+        """Let the server execute the whole request, and keep its reply.
 
-        The end of our side, sent behind the whole request, is read by the server after it; so
-        once the server has ended its side too, the request was executed.
+        The server reads the end of the proxy's side after the whole request. So once the server
+        ends its side, too, it has executed the request.
         """
         self._server.sendall(data)
         with selectors.DefaultSelector() as ready:
@@ -209,7 +209,7 @@ class Connection:
 
 
 class Door:
-    """Lets clients in, on a thread of its own, until it is shut."""
+    """Accepts clients, on its own thread, until it is closed."""
 
     def __init__(self, port: int, welcome: Callable[[socket.socket], None]) -> None:
         self._welcome = welcome
@@ -229,20 +229,20 @@ class Door:
             ready.register(self._listener, selectors.EVENT_READ)
             ready.register(self._asleep, selectors.EVENT_READ)
             while self._asleep not in {key.fileobj for key, _ in ready.select()}:
-                with suppress(OSError):  # a client that is gone already
+                with suppress(OSError):  # a client that has disconnected already
                     self._welcome(self._listener.accept()[0])
 
 
 CUTS = ("cut_reply", *slow_cases("cut_request", "reset"))
-"""What the network does to a request, for tests that try it at each one. Of an answer that is lost
-nobody knows what became of the request, so that is tried always."""
+"""The faults of the network, for tests that try them at each request. A lost reply leaves the
+outcome of the request open, so tests always try it."""
 
 
 class Proxy:
-    """A proxy for the server at a URL: clients go to `proxy.url` instead.
+    """A proxy for the server at a URL: clients connect to `proxy.url` instead.
 
-    A fault befalls the n-th request from now that matches (a part of its bytes, or a predicate);
-    further faults wait for their turn. `cuts` counts those that really happened.
+    A fault strikes the n-th request from now on that matches (a part of its bytes, or a predicate);
+    further faults wait for their turn. `cuts` counts the faults that struck.
     """
 
     def __init__(self, url: str, plan: Plan | None = None) -> None:
@@ -260,7 +260,7 @@ class Proxy:
 
     @property
     def ports(self) -> list[int]:
-        """Where clients come in."""
+        """The ports at which clients connect."""
         return [self._port.number]
 
     @property
@@ -269,15 +269,15 @@ class Proxy:
 
     @property
     def hits(self) -> list[int]:
-        """The clients that faults befell, by the ports at their end."""
+        """The clients that faults struck, by their local ports."""
         return self._plan.hits
 
     def lead_to(self, url: str, *, keep: bool = False) -> None:
-        """Lead new connections to another server, as a name does after a failover.
+        """Connect new clients to another server, like a host name after a failover.
 
         Args:
-            url: of the other server.
-            keep: let the connections there are go on to the first one.
+            url: the URL of the other server.
+            keep: whether existing connections continue to the first server.
         """
         self._target = _address(url)
         if not keep:
@@ -296,34 +296,34 @@ class Proxy:
         self._add(Kind.RESET, matching, nth)
 
     def stall(self, matching: bytes | Predicate = b"", nth: int = 1) -> None:
-        """Hold the request back until `restore`; then it arrives, though nobody may wait for it."""
+        """Hold the request until `restore`; it then arrives, even if no client waits for it."""
         self._add(Kind.STALL, matching, nth)
 
     def refuse(self) -> None:
-        """Refuse new connections until `restore`; those there are go on."""
+        """Refuse new connections until `restore`; existing ones continue."""
         if self._door:
             self._door.shut()
             self._door = None
 
     def disconnect(self) -> None:
-        """Close all connections there are."""
+        """Close all existing connections."""
         with self._lock:
             for connection in self._connections:
                 connection.hang_up()
 
     def restore(self) -> None:
-        """Behave from now on: no fault to come, stalled requests released, clients let in."""
+        """Remove all faults, release stalled requests, and accept clients again."""
         self._plan.forget()
         self._door = self._door or Door(self._port.number, self._welcome)
 
     def wait(self, cuts: int = 1, seconds: float = WAIT) -> bool:
-        """Wait until so many faults happened; False if they did not in this time."""
+        """Wait until this number of faults struck; False if the time is over before."""
         with self._plan.changed:
             return self._plan.changed.wait_for(lambda: self.cuts >= cuts, seconds)
 
     def close(self) -> None:
         self.refuse()
-        self.disconnect()  # before the stalled are released, lest their requests arrive
+        self.disconnect()  # before the release of stalled requests, or they would arrive
         self._plan.forget()
         for connection in self._connections:
             connection.thread.join()
@@ -354,11 +354,11 @@ class Proxy:
 
 
 class Proxies(Proxy):
-    """Several proxies with one plan, of which the first answers for all.
+    """Several proxies with one plan; the first one represents all.
 
     Args:
-        several: each was given `plan`.
-        url: that leads clients to them.
+        several: the proxies, which share `plan`.
+        url: the URL that leads clients to them.
     """
 
     def __init__(self, several: Sequence[Proxy], plan: Plan, url: str) -> None:

@@ -1,4 +1,4 @@
-"""What tests of Redis share: drivers that die, all nodes of a cluster as one place, and changes."""
+"""Shared by tests of Redis: drivers that die, a view of all cluster nodes, and changes."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from sparkonce.reading import Filter, Position, Scan
 
 
 class Keys(Named):
-    """How the keys of a test begin, and what the test does with such keys."""
+    """The prefix of a test's keys, and the operations of tests on these keys."""
 
     def query(self, schema: pa.Schema, **options: str) -> DirectQuery:
-        """One whose rows have such keys, with their column `id`."""
+        """A query whose rows have keys with this prefix and their column `id`."""
         return DirectQuery(schema, **{"url": self.url, "key": f"{self}:{{id}}", **options})
 
     def feed(self, **raw: Any) -> RedisFeed:
@@ -52,7 +52,7 @@ class Everywhere:
 
     @cached_property
     def clients(self) -> dict[int, redis.Redis]:
-        """By slot."""
+        """The client of a slot's node."""
         return {slot: client for client, slots in self.nodes for slot in slots}
 
     @cached_property
@@ -65,7 +65,7 @@ class Everywhere:
         return self.clients[slot_of(name)], name
 
     def keys(self, *begins: bytes) -> Iterator[tuple[redis.Redis, bytes]]:
-        """The keys that begin so, each with the client of its node."""
+        """The keys with this prefix, each with the client of its node."""
         for client, _ in self.nodes:
             for key in client.scan_iter(count=10_000):
                 if key.startswith(begins):
@@ -73,12 +73,12 @@ class Everywhere:
 
 
 def counts(cluster: RedisCluster, unique: str) -> Counter[int]:
-    """How often each row took effect: a multiset."""
+    """The number of effects of each row: a multiset."""
     return _counts(Everywhere(cluster), f"{unique}:")
 
 
 def _counts(everywhere: Everywhere, begin: str) -> Counter[int]:
-    """By the number with which a key ends, perhaps behind a brace."""
+    """The number at the end of a key, perhaps after a brace."""
     found = Counter[int]()
     for client, key in everywhere.keys(begin.encode()):
         if client.type(key) == b"hash":
@@ -87,14 +87,14 @@ def _counts(everywhere: Everywhere, begin: str) -> Counter[int]:
 
 
 Private = Callable[..., RedisProcess]
-"""Starts a server of the test's own, with these settings."""
+"""Starts a private server of the test, with these settings."""
 
 IDS, BAD = range(30), 3
 Dump = dict[bytes, bytes]
 
 
 class World:
-    """A query with keys of its own: rows in one slot, its ledger in another."""
+    """A query with its own keys: rows in one slot, its ledger in another."""
 
     def __init__(self, cluster: RedisCluster, name: str) -> None:
         self.everywhere, self.name = Everywhere(cluster), name
@@ -167,7 +167,7 @@ def read_rows(made: RedisSource) -> list[dict[str, Any]]:
 
 
 def add(client: Redis, key: str, numbers: range) -> list[str]:
-    """Entries with these numbers, by a plain client; their ids."""
+    """Add entries with these numbers by a plain client; return their ids."""
     pipeline = client.pipeline(transaction=False)
     for n in numbers:
         pipeline.xadd(key, {"n": n})
@@ -175,7 +175,7 @@ def add(client: Redis, key: str, numbers: range) -> list[str]:
 
 
 def delete(client: Redis, key: str) -> None:
-    """Entries that are added in the same millisecond would get the same ids."""
+    """Delete a stream, and wait: entries of the same millisecond would get the same ids."""
     client.delete(key)
     time.sleep(0.002)
 
@@ -187,7 +187,7 @@ def drain(made: RedisFeed, splits: Iterable[Any]) -> None:
 
 
 def followed(made: RedisFeed, at: Position, most: int | None) -> tuple[Position, list[int]]:
-    """What a query reads until there is nothing new, each epoch twice."""
+    """The rows that a query reads until no new ones exist; reads each epoch twice."""
     found, goal = list[int](), made.latest()
     while goal != at and (to := made.advance(at, goal, most)) != at:
         epoch = numbers(made, at, to)

@@ -43,13 +43,13 @@ class Job:
         text = "".join(json.dumps({"id": i, "n": 1}) + "\n" for i in ids)
         hidden = self.input / f".{self.files:05d}"
         hidden.write_text(text)
-        # Spark takes files in the order of their times.
+        # Spark reads files in the order of their times.
         os.utime(hidden, (1e9 + self.files, 1e9 + self.files))
         hidden.rename(self.input / f"{self.files:05d}.json")
         self.files += 1
 
     def rows_in(self) -> DataFrame:
-        """The stream of its input."""
+        """The stream of the job's input."""
         reader = self.spark.readStream.schema("id bigint, n bigint").option("maxFilesPerTrigger", 1)
         return (reader.name("rides") if self.named == "source" else reader).json(str(self.input))
 
@@ -57,9 +57,9 @@ class Job:
         self, *, mode: str = "append", checkpoint: Path | str | None = None
     ) -> StreamingQuery:
         writer = self.transform(self.rows_in()).writeStream.format(self.format).outputMode(mode)
-        if self.named == "sink":  # PySpark 4.3 has no name for it
+        if self.named == "sink":  # PySpark 4.3 has no method for it
             writer._jwrite.name("counters")
-        if self.query_name:  # then the session says where its checkpoint lies
+        if self.query_name:  # then the session sets the checkpoint's path
             writer = writer.queryName(self.query_name)
         else:
             writer = writer.option("checkpointLocation", str(checkpoint or self.checkpoint))
@@ -72,13 +72,13 @@ class Job:
         return query
 
     def run_batches(self, write: Callable[[DataFrame, int], None]) -> None:
-        """Give the batches of its input to a function, until the input is used up."""
+        """Pass the batches of its input to a function, until the input is used up."""
         writer = self.rows_in().writeStream.foreachBatch(write)
         writer = writer.option("checkpointLocation", str(self.checkpoint))
         writer.trigger(availableNow=True).start().awaitTermination()
 
     def refused(self, **start: object) -> str:
-        """Run a query that must fail; its message."""
+        """Run a query that must fail; return its message."""
         try:
             self.run(**start)
         except StreamingQueryException as error:
@@ -88,7 +88,7 @@ class Job:
     # -- the checkpoint
 
     def uncommit(self, epoch: int) -> None:
-        """Make Spark replay an epoch, as after a crash before it noted the commit."""
+        """Make Spark replay an epoch, as after a crash before it recorded the commit."""
         (self.checkpoint / "commits" / str(epoch)).unlink()
         (self.checkpoint / "commits" / f".{epoch}.crc").unlink(missing_ok=True)
 
@@ -105,18 +105,18 @@ class Job:
         return hashes(self.url, self.name)
 
     def counts(self) -> Counter[int]:
-        """How often each id took effect, where the job increments: a multiset."""
+        """The number of effects of each id, if the job increments: a multiset."""
         return counts(self.url, self.name)
 
     def sink(self, sink_id: str | None = None) -> SinkStatus:
-        """What the store knows of this job's sink; other tests have theirs in the same store."""
+        """The status of this job's sink; the store also has sinks of other tests."""
         admin, start = admin_of(self.url, ()), f"{sink_id or self.query_id()}@"
         (name,) = [name for name in admin.store.names() if name.startswith(start)]
         return admin.sink(name)
 
 
 def hashes(url: str, name: str) -> dict[str, dict[str, str]]:
-    """The hashes whose keys begin so, by what follows in their keys."""
+    """The hashes whose keys have this prefix, by the rest of their keys."""
     with redis.Redis.from_url(url, decode_responses=True) as client:
         keys = list(client.scan_iter(f"{name}:*", count=10_000))
         with client.pipeline(transaction=False) as pipe:
@@ -126,7 +126,7 @@ def hashes(url: str, name: str) -> dict[str, dict[str, str]]:
 
 
 def counts(url: str, name: str) -> Counter[int]:
-    """How often each id took effect, where rows increment a field `n`: a multiset."""
+    """The number of effects of each id, if rows increment a field `n`: a multiset."""
     return Counter({int(key): int(fields["n"]) for key, fields in hashes(url, name).items()})
 
 

@@ -1,8 +1,8 @@
-"""`make slow SLICE=3/19`: one part of the slow tests, which takes as long as each other part.
+"""`make slow SLICE=3/19`: one part of the slow tests; all parts take equally long.
 
-A test is in the same part as before when others come or go, so that no round passes it over: the
-measured ones are divided by the file of durations alone, and each other one by its name. Plugins
-that split tests divide those that were collected, and a new test moves most of them.
+A test stays in its part when others are added or removed, so that no rotation skips it. The file of
+durations alone divides measured tests; the name decides for each other test. Plugins that split
+tests divide the collected ones, so that a new test moves most others.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def divided(seconds: Mapping[str, float], of: int) -> dict[str, int]:
 
 
 def part_of(item: pytest.Item, measured: Mapping[str, int], of: int) -> int:
-    """The part of a test; pytest-split notes its group behind its name."""
+    """The part of a test; pytest-split appends the group to its name."""
     group = item.get_closest_marker("xdist_group")
     noted = f"{item.nodeid}@{group.args[0]}" if group else item.nodeid
     return measured.get(noted, crc32(item.nodeid.encode()) % of)

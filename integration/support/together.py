@@ -1,4 +1,4 @@
-"""How tests share servers and processes, in which order they come, and what is told in the end."""
+"""How tests share servers and processes, their order, and the summary at the end."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from sparkonce.tck.on_spark import SparkContract
 
 ROOT = Path(__file__).parents[1]
 SHARED = {finder.name: finder for finder in (*MYSQLS.values(), ELASTICSEARCH)}
-"""Those that take seconds to start: one serves all processes in which tests run."""
+"""Servers that take seconds to start: one serves all processes of tests."""
 OWN_SPARK = {"sink", "bench", "cluster", "connect", "s3", "environment"}
-"""Fixtures of modules that start a Spark of their own, or install one."""
+"""Fixtures of modules that start their own Spark, or install one."""
 
 
 class ServerKeeper:
-    """In the process that hands out tests to others: it keeps their servers."""
+    """Keeps the servers, in the process that distributes tests."""
 
     def __init__(self) -> None:
         self.registry = Registry(SHARED)
@@ -47,7 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Tell in the last lines which servers there were, what was left out, what would bring it."""
+    """Report, in the last lines, the servers, the skipped tests, and how to run them."""
     for finder in (REDIS, *SHARED.values()):
         if finder.found:
             terminalreporter.write_line(str(finder.found))
@@ -66,10 +66,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in this hook, too
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where tests run side by side, those that share a server or a Spark stay in one process.
+    """If tests run in parallel, those that share a server or a Spark stay in one process.
 
-    They come in random order; but for the rules of a contract on Spark, which stand in the order
-    that starts fewest Sparks.
+    Their order is random, except for the rules of a contract on Spark, whose order starts the
+    fewest Sparks.
     """
     ordered = [item for item in items if issubclass(_class(item), SparkContract)]
     in_order = iter(sorted(ordered, key=lambda item: (item.cls.__name__, _line(item))))
@@ -82,7 +82,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Refuse a pytest with which xdist forms no groups, and says nothing."""
+    """Reject a pytest with which xdist silently forms no groups."""
     lost = [item for item in session.items if item.get_closest_marker("xdist_group")]
     if hasattr(session.config, "workerinput") and any("@" not in item.nodeid for item in lost):
         raise pytest.UsageError(
@@ -103,7 +103,7 @@ def _room(item: pytest.Item) -> str | None:
     fixtures = {*getattr(item, "fixturenames", ())}
     if fixtures & OWN_SPARK:
         return str(item.path.relative_to(ROOT))
-    if "spark" in fixtures:  # two processes, with a Spark each, are through in half the time
+    if "spark" in fixtures:  # two processes, each with a Spark, take half the time
         return "spark and servers" if fixtures & {"mysql_name", "elasticsearch_server"} else "spark"
     if "mysql_name" in fixtures:
         return str(item.callspec.params["mysql_name"])

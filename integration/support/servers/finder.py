@@ -1,6 +1,6 @@
-"""Finds test servers: the one at an address that was given, or the first program that starts here.
+"""Finds test servers: one at a given address, or the first program that starts on this machine.
 
-Tests that run in several processes share one server: see `Registry`.
+Tests in several processes share one server: see `Registry`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Program(Protocol):
 
     @property
     def how(self) -> str:
-        """Which one it is, in words."""
+        """A description of the program."""
 
 
 P = TypeVar("P", bound=Program)
@@ -35,7 +35,7 @@ P = TypeVar("P", bound=Program)
 
 @dataclass(frozen=True)
 class Server:
-    """A server that answers, and where it came from."""
+    """A server that replies, and its origin."""
 
     name: str
     version: str
@@ -47,10 +47,10 @@ class Server:
 
 
 class UnavailableError(Exception):
-    """This machine cannot run such a server; the text says why.
+    """This machine cannot run the server; the text says why.
 
     Attributes:
-        cure: the command that would change it, where there is one.
+        cure: the command that would change it, if any.
     """
 
     def __init__(self, why: str, cure: str = "") -> None:
@@ -62,12 +62,12 @@ NO_SERVER = "no {} server"
 
 
 class NoServerError(Exception):
-    """No way gave a server; the text lists each way and why it failed, and what would help."""
+    """No way found a server; the text lists each way, why it failed, and a cure."""
 
     def __init__(
         self, name: str, reasons: Mapping[str, str], cure: str = "", asked: str | None = None
     ) -> None:
-        super().__init__(name, reasons, cure, asked)  # all of it, to go from process to process
+        super().__init__(name, reasons, cure, asked)  # all arguments, so that pickle works
         self.name, self.cure, self.asked = name, cure, asked
         self.listed = "; ".join(f"{way}: {why}" for way, why in reasons.items())
 
@@ -85,28 +85,28 @@ BREW = {
 
 
 def installing(*packages: str) -> str:
-    """The command that installs these of Debian's packages, or what macOS has for them."""
+    """The command that installs these packages of Debian, or their equivalents on macOS."""
     if sys.platform == "darwin":
         return f"brew install {' '.join(BREW.get(package, package) for package in packages)}"
     return f"{'sudo ' if os.geteuid() else ''}apt-get install {' '.join(packages)}"
 
 
 def reason(error: Exception) -> str:
-    """One line for a list of reasons; an unforeseen error comes with its type."""
+    """One line for a list of reasons; an unexpected error includes its type."""
     first_line = (str(error).strip().splitlines() or [""])[0]
     foreseen = isinstance(error, UnavailableError)
     return first_line if foreseen else f"{type(error).__name__}: {first_line}"
 
 
 def first_that_works(name: str, ways: Mapping[str, Callable[[], T]], asked: str | None = None) -> T:
-    """Try the ways in their order, or only the one asked for."""
+    """Try the ways in order, or only the requested one."""
     reasons, cure = dict[str, str](), ""
     if asked and asked not in ways:
         raise pytest.UsageError(f"no way {asked!r} to get {name}: choose of {', '.join(ways)}")
     for way in [asked] if asked else ways:
         try:
             return ways[way]()
-        except Exception as error:  # whatever a way dies of, the next one may still answer
+        except Exception as error:  # after any error the next way may still work
             reasons[way] = reason(error)
             cure = getattr(error, "cure", "") or cure
     raise NoServerError(name, reasons, cure, asked)
@@ -117,14 +117,14 @@ class Finder(Generic[P]):
     """Finds one server, once, and keeps it until closed.
 
     `SPARKONCE_TEST_<NAME>=<program>` chooses a program, `SPARKONCE_TEST_<NAME>_URL` a server that
-    runs already: one that was asked for by its address is never replaced in silence.
+    runs already; the finder never silently replaces a server that was requested by its address.
 
     Attributes:
-        name: of the server.
-        programs: find what can be run here; they are tried in this order.
-        start: makes a server, with a `url`, of a program; entered as a context manager.
-        version_at: asks the server at a URL.
-        on_request: the programs that only run where the setting names them.
+        name: the name of the server.
+        programs: find programs on this machine, tried in this order.
+        start: starts a program as a server with a `url`; a context manager.
+        version_at: returns the version of the server at a URL.
+        on_request: the programs that run only if the setting names them.
         elsewhere: asks the process that keeps the server for all; see `Registry`.
     """
 
@@ -147,7 +147,7 @@ class Finder(Generic[P]):
         return os.environ.get(self.setting) or given_url
 
     def program(self) -> P:
-        """What private servers run: the first program there is, or the one asked for."""
+        """The program of private servers: the first available one, or the requested one."""
         asked = self.asked if self.asked in self.programs else None
         return first_that_works(self.name, self._allowed(), asked)
 
@@ -160,7 +160,7 @@ class Finder(Generic[P]):
 
     @property
     def found(self) -> Server | None:
-        """The server, if there is one by now."""
+        """The server, if one was found already."""
         return self._found if isinstance(self._found, Server) else None
 
     def close(self) -> None:
@@ -186,7 +186,7 @@ class Finder(Generic[P]):
         return Server(self.name, self.version_at(url), f"at {setting}", url)
 
     def _started(self, find: Callable[[], P]) -> Server:
-        with ExitStack() as attempt:  # undone at once if the program fails half-way
+        with ExitStack() as attempt:  # undone immediately if the program fails half-way
             program = find()
             url = attempt.enter_context(self.start(program)).url
             server = Server(self.name, self.version_at(url), program.how, url)
@@ -195,14 +195,14 @@ class Finder(Generic[P]):
 
 
 def required() -> bool:
-    """Whether a server that is lacking is a failure."""
+    """Whether a missing server is a failure."""
     return os.environ.get("REQUIRE_SERVERS") == "1"
 
 
 def or_skip(get: Callable[[], T]) -> T:
-    """Skip the test that has no server; fail it where servers are required.
+    """Skip a test without its server; fail it if servers are required.
 
-    They are required where REQUIRE_SERVERS is 1, or where the address of one was given.
+    REQUIRE_SERVERS=1 requires them, and so does a given address of a server.
     """
     try:
         return get()
@@ -218,8 +218,8 @@ Found = Server | NoServerError | pytest.UsageError
 class Registry:
     """Finds servers for other processes, each server once.
 
-    The process that hands out the tests keeps the servers, and answers the others over a pipe of
-    the machine's own.
+    The process that distributes the tests keeps the servers, and replies to the others over a local
+    pipe.
     """
 
     def __init__(self, finders: Mapping[str, Finder[Any]]) -> None:
@@ -231,7 +231,7 @@ class Registry:
 
     @property
     def address(self) -> tuple[str, str]:
-        """What `ask` needs, as texts."""
+        """The arguments of `ask`, as texts."""
         return str(self._listener.address), self._key.hex()
 
     def close(self) -> None:
@@ -242,18 +242,18 @@ class Registry:
         while self._open:
             try:
                 Thread(target=self._answer, args=[self._listener.accept()], daemon=True).start()
-            except (OSError, EOFError, AuthenticationError):  # who came has gone again
+            except (OSError, EOFError, AuthenticationError):  # the client has disconnected
                 sleep(0.1)
 
     def _answer(self, asking: Connection) -> None:
-        with asking, suppress(EOFError, BrokenPipeError):  # who asked has gone
+        with asking, suppress(EOFError, BrokenPipeError):  # the client has disconnected
             finder, one_at_a_time = self._finders[asking.recv()]
             with one_at_a_time:
                 asking.send(_outcome(finder))
 
 
 def ask(address: tuple[str, str], name: str) -> Found:
-    """What a registry has found, after the time it takes to start it."""
+    """The server of a registry, after the time of its start."""
     place, key = address
     with Client(place, authkey=bytes.fromhex(key)) as registry:
         registry.send(name)

@@ -42,12 +42,12 @@ transaction.state.log.min.isr=1
 
 
 def source_jars() -> list[Path]:
-    """What `spark.jars` needs for `format("kafka")`."""
+    """The jars of `spark.jars` for `format("kafka")`."""
     return jars(*SOURCE, whole=False)
 
 
 class KafkaProcess(ServerProcess):
-    """A broker of one's own."""
+    """A private broker."""
 
     start_seconds = 60.0
 
@@ -67,7 +67,7 @@ class KafkaProcess(ServerProcess):
 
     @property
     def address(self) -> str:
-        """What clients call bootstrap.servers."""
+        """The value of `bootstrap.servers`."""
         return f"{HOST}:{self.port}"
 
     def start(self) -> Self:

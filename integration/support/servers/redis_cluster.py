@@ -1,4 +1,4 @@
-"""A Redis Cluster of one's own: primaries that share the slots, each with replicas."""
+"""A private Redis Cluster: primaries that share the slots, each with replicas."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SLOTS = 16_384
 BUS = 10_000
-"""What is added to a node's port for the port over which nodes speak to each other."""
+"""The offset from a node's port to the port of its cluster bus."""
 
 CONFIG = (
     "cluster-enabled yes",
@@ -33,7 +33,7 @@ class Node(RedisProcess):
 
     def __init__(self, *config: str, announces: bool = False) -> None:
         super().__init__(*CONFIG, *config)
-        if announces:  # clients are to go elsewhere, and other nodes are not
+        if announces:  # clients use another address, other nodes do not
             with (self.directory / "redis.conf").open("a") as file:
                 file.write(f"cluster-announce-bus-port {self.port + BUS}\n")
 
@@ -47,7 +47,7 @@ class Node(RedisProcess):
 
     @property
     def me(self) -> list[str]:
-        """What it says of itself: id, address, flags, id of its primary; from 8 on its slots."""
+        """The node's own line: id, address, flags, id of its primary; from index 8 its slots."""
         lines = self.ask("CLUSTER", "NODES").decode().splitlines()
         return next(line.split() for line in lines if "myself" in line)
 
@@ -57,7 +57,7 @@ class Node(RedisProcess):
 
     @property
     def slots(self) -> list[int]:
-        """Those that it serves, as it believes."""
+        """The slots that the node serves, in its own view."""
         bounds = ([int(end) for end in one.split("-")] for one in self.me[8:] if one[0] != "[")
         return [slot for low, *high in bounds for slot in range(low, (high or [low])[0] + 1)]
 
@@ -73,12 +73,12 @@ def new_node(*config: str, announces: bool = False) -> Node:
 
 
 class RedisCluster:
-    """So many primaries with so many replicas each; a context manager.
+    """A cluster of primaries and replicas; a context manager.
 
     Args:
-        config: of each node.
-        plan: of the faults that befall requests: then each node says that it is at a proxy.
-        home: of what the first node keeps.
+        config: the configuration of each node.
+        plan: the faults of requests; each node then announces the address of a proxy.
+        home: the folder of the first node's data.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class RedisCluster:
         return [node for node in self.nodes if node.alive]
 
     def heads(self) -> list[Node]:
-        """The primaries that are alive."""
+        """The living primaries."""
         return [node for node in self.living() if node.is_primary]
 
     def owner(self, slot: int) -> Node:
@@ -137,7 +137,7 @@ class RedisCluster:
         origin.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", to.id)
 
     def end_move(self, slot: int, origin: Node, to: Node) -> None:
-        """Move what is still there, and let all know."""
+        """Move the remaining keys, and notify all nodes."""
         while keys := origin.ask("CLUSTER", "GETKEYSINSLOT", slot, 100):
             migrate(origin, to, keys)
         known = to.id
@@ -188,5 +188,5 @@ def _is_linked(node: Node) -> bool:
 
 
 def is_whole(node: Node) -> bool:
-    """Whether it takes requests, and knows of no slot that nobody serves."""
+    """Whether the node accepts requests, and knows a primary for every slot."""
     return node.answers() and b"cluster_state:ok" in node.ask("CLUSTER", "INFO")

@@ -1,4 +1,4 @@
-"""An S3 server for tests (moto), and what Spark needs to keep checkpoints there."""
+"""An S3 server for tests (moto), and the settings for Spark's checkpoints in it."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ HADOOP = (
 )
 SDK = "2.35.4"
 PARTS = ("s3", "s3-transfer-manager", "sts", "apache-client", "netty-nio-client")
-"""Of the AWS SDK whose bundle Hadoop asks for, of 600 MB, what its s3a uses."""
+"""The parts of the AWS SDK that Hadoop's s3a uses, instead of the bundle of 600 MB."""
 
 
 def s3a_jars() -> list[Path]:
-    """What `spark.jars` needs for `s3a://`, beside the Hadoop of PySpark 4.3."""
+    """The jars of `spark.jars` for `s3a://`, besides the Hadoop of PySpark 4.3."""
     return first_that_works("s3a", {"maven": _jars})
 
 
 def moto() -> S3Process:
-    """A server that is not started yet."""
+    """A server that has not started yet."""
     return first_that_works("s3", {"moto": S3Process})
 
 
@@ -42,7 +42,7 @@ def _jars() -> list[Path]:
 
 
 class S3Process(ServerProcess):
-    """A server of one's own, with one bucket. It keeps objects in memory until it ends."""
+    """A private server with one bucket. It keeps objects in memory until it ends."""
 
     start_seconds = 60.0
 
@@ -74,7 +74,7 @@ class S3Process(ServerProcess):
         return files
 
     def settings(self) -> dict[str, str]:
-        """What Spark's session is told of the server."""
+        """The settings of a Spark session for the server."""
         s3a = "spark.hadoop.fs.s3a"
         return {
             f"{s3a}.endpoint": self.url,

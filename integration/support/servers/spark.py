@@ -1,4 +1,4 @@
-"""One small local Spark for all tests: quiet, in UTC, and with this very Python."""
+"""One small local Spark for all tests: quiet, in UTC, and with this Python."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ appender.file.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
 """
 LOG = "spark.sparkonce.tests.log"
 END_SECONDS = 300
-"""How long a JVM may take to end, which may write an archive of its classes then."""
+"""Seconds that a JVM may take to end, in which it may write an archive of its classes."""
 
 
 @contextmanager
 def session(
     scratch: Path, more: Mapping[str, str] | None = None, java: str = ""
 ) -> Iterator[SparkSession]:
-    """A session in a JVM of its own, with further settings, and further options of Java.
+    """A session in its own JVM, with further settings, and further options of Java.
 
-    A JVM that is there already would give the next session its classes and this one's settings.
+    The next session in the same JVM would have this session's classes and settings.
     """
     from pyspark.sql import SparkSession
 
@@ -65,7 +65,7 @@ def session(
 
 
 class OneSession:
-    """The one session that a process can have: other settings end it, and begin another one."""
+    """The only session of a process: other settings end it, and start another one."""
 
     def __init__(self, new_scratch: Callable[[], Path]) -> None:
         self._new_scratch = new_scratch
@@ -98,8 +98,8 @@ def _end_jvm() -> None:
 
 
 def environment(scratch: Path) -> dict[str, str]:
-    """What processes of Spark need in their environment."""
-    # The workers import what the tests define, so they need the project's root too.
+    """The environment of Spark's processes."""
+    # The workers import modules of the tests, so they need the project's root, too.
     path = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {
         "PYSPARK_PYTHON": sys.executable,

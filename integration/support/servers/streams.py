@@ -1,4 +1,4 @@
-"""Where the requests in a client's stream of bytes end, so far as the proxy has to know."""
+"""Finds the ends of requests in a client's stream of bytes, for the proxy."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class MySqlStream(AnyStream):
 
 
 class HttpStream(AnyStream):
-    """An HTTP client's requests: a head, and a body as long as it says."""
+    """An HTTP client's requests: a head, and a body of the length in the head."""
 
     def __init__(self) -> None:
         self._unread = bytearray()
