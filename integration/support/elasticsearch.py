@@ -229,10 +229,10 @@ def decide(query: ElasticsearchQuery, epoch: int, *partitions: Any) -> Any:
 
 def die_after(query: ElasticsearchQuery, chunks: int, epoch: int, receipts: Any) -> None:
     """Commit an epoch, and die when this number of its chunks is applied."""
-    store, told = query.sink.store, count(1)
+    store, applied = query.sink.store, count(1)
 
     def advance(_: int) -> None:
-        if next(told) == chunks:
+        if next(applied) == chunks:
             raise KeyboardInterrupt
 
     store.apply = lambda manifest, *_: type(store).apply(store, manifest, advance)
@@ -275,8 +275,8 @@ def source(
 def searches(elastic: Elasticsearch) -> list[str]:
     """The searches that run in the cluster now."""
     target = "/_tasks?actions=*search*&detailed=true"
-    told = elastic.perform_request("GET", target, headers={"accept": "application/json"})
-    tasks = [task for node in told["nodes"].values() for task in node["tasks"].values()]
+    reply = elastic.perform_request("GET", target, headers={"accept": "application/json"})
+    tasks = [task for node in reply["nodes"].values() for task in node["tasks"].values()]
     return [str(task["description"]) for task in tasks]
 
 
@@ -299,8 +299,8 @@ def put(elastic: Elasticsearch, index: str, numbers: Iterable[int], n: int | Non
     operations: list[dict[str, Any]] = []
     for number in numbers:
         operations += {"index": {"_id": str(number)}}, {"n": number if n is None else n}
-    told = elastic.bulk(index=index, operations=operations)
-    assert not told["errors"], told
+    reply = elastic.bulk(index=index, operations=operations)
+    assert not reply["errors"], reply
 
 
 def drain(made: ElasticsearchFeed, splits: Iterable[Any]) -> list[dict[str, Any]]:

@@ -58,8 +58,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         if missing := re.match(NO_SERVER.format(r"\w+"), why):
             absent[missing[0]].append(why)
     for whys in absent.values():
-        told = max(whys, key=len)  # a private server has fewer ways
-        terminalreporter.write_line(f"{len(whys)} tests skipped: {told}", yellow=True)
+        reason = max(whys, key=len)  # a private server has fewer ways
+        terminalreporter.write_line(f"{len(whys)} tests skipped: {reason}", yellow=True)
     if others := len(skips) - sum(map(len, absent.values())):
         terminalreporter.write_line(f"{others} more don't apply here (-rs lists them)")
 

@@ -193,5 +193,5 @@ class PipelinesResult(RunResult):
         lost, doubled = (sum(one.values()) for one in (self.lost, self.doubled))
         return (
             f"chaos: pipelines rows={self.rows} faults={len(self.struck)} lost={lost}"
-            f" doubled={doubled}"
+            f" duplicated={doubled}"
         )

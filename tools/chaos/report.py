@@ -73,7 +73,7 @@ def _pipelines(run: Record) -> str:
         (name, run["epochs"][name] + 1, run["lost"][name], run["doubled"][name])
         for name in run["epochs"]
     )
-    return table(("pipeline", "epochs", "lost or stale", "doubled"), rows)
+    return table(("pipeline", "epochs", "lost or stale", "duplicated"), rows)
 
 
 def _struck(run: Record) -> str:

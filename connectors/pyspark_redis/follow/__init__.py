@@ -1,1 +1,1 @@
-"""How streams are followed: by ids of entries, and by how many the server ever had."""
+"""Follows streams by ids of entries, and by the number of entries that the server ever had."""

@@ -1,1 +1,1 @@
-"""How keys and what lies under them are read: scanned, asked for in blocks, and made Arrow."""
+"""Reads keys and their values: scans keys, reads values in blocks, and converts them to Arrow."""

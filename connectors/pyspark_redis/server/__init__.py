@@ -1,1 +1,1 @@
-"""How the server is talked to: client, its answers and failures."""
+"""Communicates with the server: address, client, nodes, checks and failures."""

@@ -1,1 +1,1 @@
-"""How rows are written: what each becomes, its chunk, and a decision on its way into the target."""
+"""Writes rows: models, chunks, and the delivery of a decision to the target."""

@@ -204,8 +204,8 @@ def new_data(binary: Binary) -> Path:
             )  # the id of one server, which each copy must draw again
             return shutil.copytree(server.data, scratch / "data")
 
-    told = " ".join([binary.version, *binary.install, INIT, str(os.geteuid())])
-    return kept(f"data-{crc32(told.encode()):08x}", install)
+    origin = " ".join([binary.version, *binary.install, INIT, str(os.geteuid())])
+    return kept(f"data-{crc32(origin.encode()):08x}", install)
 
 
 SERVERS = {

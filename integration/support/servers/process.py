@@ -71,8 +71,8 @@ class Binary:
     @property
     def version(self) -> str:
         asked = [*self.command, "--version"]
-        told = subprocess.run(asked, capture_output=True, text=True, check=True)
-        found = re.search(r"(?:v=|Ver )(\S+)", told.stdout)
+        shown = subprocess.run(asked, capture_output=True, text=True, check=True)
+        found = re.search(r"(?:v=|Ver )(\S+)", shown.stdout)
         return found[1] if found else "unknown version"
 
 

@@ -41,8 +41,8 @@ def connect(url: str) -> Redis:
 
 def version_at(url: str) -> str:
     with connect(url) as client:
-        told = client.info("server")  # Valkey tells of the Redis that it can stand in for, too
-        return str(told.get("valkey_version") or told["redis_version"])
+        info = client.info("server")  # Valkey also reports the Redis version that it replaces
+        return str(info.get("valkey_version") or info["redis_version"])
 
 
 def require_followable(url: str) -> None:

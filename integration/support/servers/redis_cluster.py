@@ -183,8 +183,8 @@ def migrate(origin: Node, to: Node, keys: Iterable[bytes]) -> None:
 
 
 def _is_linked(node: Node) -> bool:
-    told = node.ask("ROLE")
-    return bool(told[0] == b"slave" and told[3] == b"connected")
+    role = node.ask("ROLE")
+    return bool(role[0] == b"slave" and role[3] == b"connected")
 
 
 def is_whole(node: Node) -> bool:
