@@ -1,11 +1,11 @@
 ------------------------------- MODULE commit -------------------------------
-(* A driver's commit (guards.py, commit.py, registers.py): what it makes of what it reads, and what it asks for.  *)
-(* `v` is what it knows, L the ledger of its name, R that of another name which holds its checkpoint path.        *)
+(* A driver's commit (guards.py, commit.py, registers.py): its conclusions from what it reads, and its requests.  *)
+(* `v` is its knowledge, L the ledger of its name, R a ledger of another name that holds its checkpoint path.     *)
 EXTENDS store
 CONSTANT Policy   \* on a new checkpoint: "fail", "continue" (b after a), "repeatable" (anyone)
-CONSTANT Follows  \* which epochs may come after one: "next" (streams), "grows", "once" (batches)
+CONSTANT Follows  \* which epochs may follow one: "next" (streams), "grows", "once" (batches)
 Kind(q) == IF q = "p" THEN "once" ELSE Follows  \* a batch without a name beside them
-\* ---- identity comes before any comparison of epochs
+\* ---- identity precedes any comparison of epochs
 Allowed(q, old, samePath) == \/ Untouched(old) \/ old.gone \/ (Policy = "repeatable" /\ samePath)
                              \/ Policy = "continue" /\ q = "b" /\ old.q = "a"
 IsReplaced(q, L, R) == (R.stamp # 0 /\ ~Allowed(q, R, TRUE)) \/ (L.stamp # 0 /\ L.q # q /\ ~Allowed(q, L, L.at))
@@ -41,9 +41,9 @@ Fail(v, why) == [Off EXCEPT !.pc = "failed", !.why = why, !.ret = v.ret]
 Asks(v, m)   == [v EXCEPT !.pc = "ask", !.m = m]
 Is(v, pc)    == [Off EXCEPT !.pc = pc, !.q = v.q, !.run = v.run, !.ep = v.ep, !.from = v.from, !.since = v.since]
 Again(v, pc) == [Is(v, pc) EXCEPT !.parts = v.parts, !.skips = v.skips, !.first = v.first, !.saw = v.saw, !.ack = v.ack]
-Done(v, name, r) ==  \* a batch without a name takes its ledger away, unless another waits that is older
+Done(v, name, r) ==  \* a batch without a name removes its ledger, unless an older one waits
   IF Kind(v.q) = "once" THEN [Is(v, "alone") EXCEPT !.m = Write("cut", name, r, Nothing)] ELSE [Is(v, "note") EXCEPT !.saw = v.saw]
-Over(v, name, now) ==  \* an epoch is finished, by whomever
+Over(v, name, now) ==  \* an epoch is finished, by any process
   CASE v.ret = "recover" -> Off  [] v.ret \in {"neighbours", "read"} -> Again(v, v.ret)
     [] v.ret = "commit"      -> IF now.q = v.q /\ now.epoch < v.ep THEN Fail(v, "DecisionLost") ELSE Done(v, name, now)
 First(v) == [v EXCEPT !.k = 1, !.place = 1, !.pc = IF Profile \in {"converging", "lanes"} THEN "fetch" ELSE "row"]
@@ -65,7 +65,7 @@ Take(v) ==
   IF IsDoomed(v) THEN Fail(v, "Missing") ELSE IF v.verdict = "replay" THEN Asks(v, Replay(v))
   ELSE IF Profile \in {"whole", "chunks"} THEN Asks(v, Decision(v))
   ELSE [Asks(v, [kind |-> "draw", name |-> Name(v.q)]) EXCEPT !.of = Decision(v)]
-Establish(v) ==  \* what is left to do of it: its own ledger, the rival's, the claim
+Establish(v) ==  \* the writes that remain: its own ledger, the rival's, the claim
   IF v.todo = <<>> THEN Take(v) ELSE LET R == v.rival IN Asks(v,
   CASE Head(v.todo) = "own"    -> Write("own", Name(v.q), v.base, v.base)
     [] Head(v.todo) = "retire" -> Write("retire", R.q, R, [R EXCEPT !.retired = @ \cup {R.q}])
@@ -73,7 +73,7 @@ Establish(v) ==  \* what is left to do of it: its own ledger, the rival's, the c
 Did(v) == Establish([v EXCEPT !.todo = Tail(@)])
 ToDo(L, R, base, claim) == (IF base = L /\ (R.stamp = 0 \/ L.epoch >= 0) THEN <<>> ELSE <<"own">>)
   \o (IF R.stamp = 0 THEN <<>> ELSE <<"retire">>) \o (IF claim = -1 THEN <<>> ELSE <<"claim">>)
-Stand(u, L, R, claim) ==  \* what it makes of what it has read; claim is -1 where the path is its own
+Stand(u, L, R, claim) ==  \* its conclusion from what it has read; claim is -1 if it holds the path
   LET base == Base(u.q, L, R)
       known == IF u.first = -1 THEN [u EXCEPT !.first = base.tok, !.saw = Len(S.hist)] ELSE u
       v == [known EXCEPT !.may = MayVanish(L, R, base), !.rival = R, !.claim = claim, !.base = base,
@@ -83,8 +83,8 @@ Stand(u, L, R, claim) ==  \* what it makes of what it has read; claim is -1 wher
      ELSE IF L.open THEN Finish(u, Name(u.q), L, "read") ELSE IF R.open THEN Finish(u, R.q, R, "read")
      ELSE IF IsDecidedAnew(v) THEN Fail(v, "Concurrent") ELSE IF v.verdict \notin {"next", "replay"} THEN Fail(v, v.verdict)
      ELSE IF IsStaleSkip(v) THEN Fail(v, "StaleSkip") ELSE Establish(v)
-\* ---- answers
-After(v, m, now) ==  \* a ledger was to be written, and this is there
+\* ---- replies
+After(v, m, now) ==  \* the reply to a write of a ledger: the store now has this one
   IF now.stamp = 0 /\ m.kind # "finish" /\ v.may THEN Again(v, "read")
   ELSE IF now.stamp = 0 THEN IF v.ret = "neighbours" \/ (v.ret = "recover" /\ Kind(v.q) = "once") THEN Over(v, m.name, now)
                               ELSE Fail(v, "DecisionLost")
@@ -94,7 +94,7 @@ After(v, m, now) ==  \* a ledger was to be written, and this is there
   ELSE IF m.kind = "decide" \/ now.stamp # m.new.stamp THEN Again(v, "read")
   ELSE CASE m.kind = "own" -> Did([v EXCEPT !.base = now]) [] m.kind = "retire" -> Did(v)
          [] m.kind = "replay" -> Done(v, m.name, now)
-Step(v) ==  \* to the next place, the next chunk, or to what comes behind the last
+Step(v) ==  \* to the next place, the next chunk, or the step after the last
   IF v.place + 1 \in Places THEN [v EXCEPT !.place = @ + 1]
   ELSE IF v.k < Len(v.m.new.man) THEN [First(v) EXCEPT !.k = v.k + 1]
   ELSE [v EXCEPT !.pc = CASE Profile = "converging" -> "mark" [] Profile = "lanes" -> "learn" [] OTHER -> "ask"]
@@ -104,7 +104,7 @@ Sends(v) ==  \* the request that a driver is about to send
     [] v.pc = "mark" -> part @@ [k |-> Len(m.new.man), known |-> v.known]
     [] v.pc = "row"  -> part @@ [k |-> v.k, c |-> m.new.man[v.k], place |-> v.place, fence |-> m.new.fence,
                                  before |-> v.known[v.place]]
-Has(m, r, p) ==  \* whether a chunk has taken effect before: r and p say how far ledger and place are
+Has(m, r, p) ==  \* whether a chunk has already taken effect: r and p are the progress of ledger and place
   CASE Profile = "chunks" -> r.open /\ r.tok = m.tok /\ r.app >= m.k [] Profile = "converging" -> ~Admits(S.at[m.place], m)
     [] Profile = "lanes"  -> p.fence = m.fence /\ m.k \in p.ks
 Rowed(v, m, r, p) ==
@@ -113,7 +113,7 @@ Rowed(v, m, r, p) ==
   ELSE IF ~IsDecision(m) THEN [v EXCEPT !.pc = "ask"]
   ELSE IF IF Profile = "chunks" THEN ~IsDue(m) ELSE p.fence = m.fence \/ (m.k > 1 /\ p.fence < m.fence) THEN First(v)
   ELSE Fail(v, "Lost")
-Heard(v, m, now) ==  \* its request is answered; `now` is the store since
+Heard(v, m, now) ==  \* the reply to its request arrives; `now` is the current store
   LET r == now.led[m.name] IN
   CASE m.kind = "decide" -> IF IsThere(m) /\ ~Does(m) THEN Fail(v, IF IsWhole(m.new.man) THEN "Refused" ELSE "Missing")
                             ELSE After([v EXCEPT !.ack = IF Does(m) THEN m.new.tok ELSE @], m, r)
@@ -124,9 +124,9 @@ Heard(v, m, now) ==  \* its request is answered; `now` is the store since
                                       !.m = [v.of EXCEPT !.new.fence = now.fence]]
     [] m.kind = "row"    -> Rowed(v, m, r, now.at[m.place])
     [] m.kind = "mark"   -> [v EXCEPT !.pc = "ask"]  [] m.kind = "cut" -> Is(v, "note")
-Unheard(v, m) ==  \* a write is not taken for failed or done: the revision is moved, or the client itself sends it again
+Unheard(v, m) ==  \* a write is neither failed nor done: the driver moves the revision, or the client repeats it
   (IF m.kind \in Writes THEN {[v EXCEPT !.pc = "fence", !.m = IF m.kind = "fence" THEN v.of ELSE m, !.of = None]}
-   ELSE IF m.kind = "cut" THEN {Is(v, "note")} ELSE {})  \* gc takes away what stays
+   ELSE IF m.kind = "cut" THEN {Is(v, "note")} ELSE {})  \* gc removes what stays
   \cup IF m.kind \in Writes \cup {"cut"} /\ Profile # "converging" THEN {} ELSE {IF v.pc = "ask" THEN [v EXCEPT !.m = m] ELSE v}
 Moved(v, m, r) ==
   [Asks(v, Write("fence", m.name, r, IF r.stamp = 0 THEN [Nothing EXCEPT !.q = v.q] ELSE r)) EXCEPT !.of = m]

@@ -1,5 +1,5 @@
 ------------------------------- MODULE mutants -------------------------------
-(* Faults, each put in the place of a definition of the specification: docs/model/mutants.md says which.     *)
+(* Faults, each in place of a definition of the specification; docs/model/mutants.md names the definition.   *)
 EXTENDS promises
 Yes1(x)       == TRUE
 Yes2(x, y)    == TRUE
@@ -20,11 +20,11 @@ StagesByPartition(a, arrives, late) ==
   /\ att[a].st = "runs" /\ att[a].done < att[a].size
   /\ World([Carried(m, arrives, late, arrives) EXCEPT !.att[a].done = IF arrives THEN @ + 1 ELSE @,
               !.S.log = {c \in @ : c[1] = a \/ att[c[1]].p # att[a].p \/ att[c[1]].e # att[a].e}])
-LooksFirst(v) ==  \* then decides, whatever is gone meanwhile
+LooksFirst(v) ==  \* then decides, even if chunks vanish meanwhile
   IF IsDoomed(v) THEN Fail(v, "Missing") ELSE IF v.verdict = "replay" THEN Asks(v, Replay(v))
   ELSE [Asks(v, [kind |-> "draw", name |-> Name(v.q)]) EXCEPT !.of = Decision(v)]
 LookedApart(v) == IF Range(v.m.new.man) \subseteq S.log THEN [v EXCEPT !.pc = "ask"] ELSE Fail(v, "Missing")
-DropsBefore(m) ==  \* whatever record is there
+DropsBefore(m) ==  \* with any record in the store
   IF m.kind # "doom" \/ m.drop = {} THEN {} ELSE {Drop(m.name, -1, m.drop)}
 DropsAlike(name, over, as) ==
   [kind |-> "drop", name |-> name, over |-> over, drop |->
@@ -46,7 +46,7 @@ LedgerAlone(m) ==
   LET new == IF Publishes(m) \/ m.kind = "finish" THEN Closed(m.new) ELSE m.new
       had == [q |-> new.q, e |-> new.epoch, run |-> new.run, tok |-> new.tok, as |-> m.as, whole |-> TRUE] IN
   [S EXCEPT !.led[m.name] = new, !.hist = IF m.kind = "decide" THEN Append(@, had) ELSE @]
-Publishing(m, man) ==  \* these chunks take effect, whatever else was decided
+Publishing(m, man) ==  \* these chunks take effect, no matter what else was decided
   [LedgerAlone(m) EXCEPT !.at = IF Publishes(m) THEN [l \in Places |-> [@[l] EXCEPT !.rows = @ \o man]] ELSE @]
 PublishesAPage(m)   == Publishing(m, SubSeq(m.new.man, 1, 1))
 PublishesTheRest(m) == Publishing(m, SelectSeq(m.new.man, LAMBDA c : c \in S.log))
@@ -118,7 +118,7 @@ BaseOf(q, L, R) ==  \* as Base
   IN [own EXCEPT !.retired = @ \cup past, !.heir = @ \/ (past # {} /\ ~Untouched(R))]
 InheritsNothing(q, L, R) == LET all == BaseOf(q, L, R) IN
   [all EXCEPT !.retired = @ \ {q}, !.heir = L.stamp # 0 /\ (L.heir \/ (L.q # q /\ L.gone))]
-OwnAlone(u, L, R, claim) ==  \* Stand, but for what the rival has open
+OwnAlone(u, L, R, claim) ==  \* Stand, without the rival's open epoch
   LET base == Base(u.q, L, R)
       known == IF u.first = -1 THEN [u EXCEPT !.first = base.tok, !.saw = Len(S.hist)] ELSE u
       v == [known EXCEPT !.may = MayVanish(L, R, base), !.rival = R, !.claim = claim, !.base = base,

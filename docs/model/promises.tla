@@ -1,6 +1,6 @@
 ------------------------------ MODULE promises ------------------------------
-(* What the protocol promises: invariants, and that a query ends its epochs. docs/protocol.md says which rule of    *)
-(* docs/spec.md each of them stands for.                                                                            *)
+(* The promises of the protocol: invariants, and that a query ends its epochs. docs/protocol.md names the rules of  *)
+(* docs/spec.md that they represent.                                                                                *)
 EXTENDS sparkonce
 
 H == S.hist  \* the decisions, in their order
@@ -10,11 +10,11 @@ Took(h)       == \A c \in Range(Flat(h.as)), l \in Places : Times(c, l) = 1
 Once          == \A l \in Places : \A c \in Range(S.at[l].rows) : Times(c, l) = 1
 OnlyDecided   == \A l \in Places : \A c \in Range(S.at[l].rows) : \E h \in Range(H) : c[1] \in Range(h.as)
 EpochsInOrder == \A i \in DOMAIN H : LET before == {j \in 1..(i - 1) : H[j].q = H[i].q} IN
-  /\ \A j \in before : H[j].e < H[i].e /\ \A k \in j..i : Streams({k, i}) => H[k].q = H[i].q  \* no query comes back
+  /\ \A j \in before : H[j].e < H[i].e /\ \A k \in j..i : Streams({k, i}) => H[k].q = H[i].q  \* no query returns
   /\ Streams({i}) => H[i].e = Cardinality(before)
-Owners        == \A i \in 2..Len(H) : Streams({i - 1, i}) /\ n.commands = 0 /\ H[i].q # H[i - 1].q =>  \* who was told to
+Owners        == \A i \in 2..Len(H) : Streams({i - 1, i}) /\ n.commands = 0 /\ H[i].q # H[i - 1].q =>  \* allowed by an option
   Policy = "repeatable" \/ (Policy = "continue" /\ H[i].q = "b" /\ H[i - 1].q = "a")
-OneDriver     == \A t \in w.told : n.losses = 0 =>  \* a run replays what it finds when it begins, and decides the rest
+OneDriver     == \A t \in w.told : n.losses = 0 =>  \* a run replays the epoch found at its start, and decides the rest
   \E i \in DOMAIN H : H[i].q = t.q /\ H[i].e = t.e /\ (H[i].run = t.run \/ i <= t.saw)
 RowsInOrder   == \A l \in Places : \A i, j \in DOMAIN S.at[l].rows : \A x, y \in DOMAIN H :
   (i < j /\ S.at[l].rows[i][1] \in Range(H[x].as) /\ S.at[l].rows[j][1] \in Range(H[y].as)) => x <= y
@@ -36,15 +36,15 @@ NoFalseAlarm ==
   /\ n.refusals = 0 => "Refused" \notin Whys
   /\ n.losses + n.dooms + n.commands = 0 => "Missing" \notin Whys
   /\ n.losses + n.restores = 0 /\ Cardinality(Drivers) = 1 => "Behind" \notin Whys
-  /\ SinkId => \A x \in Names : S.led[x].gone \/ ~Retires(S.led[x], S.led[x].q)  \* its epochs go on
+  /\ SinkId => \A x \in Names : S.led[x].gone \/ ~Retires(S.led[x], S.led[x].q)  \* its epochs continue
   /\ n.losses + n.commands = 0 /\ H = <<>> => Whys \cap {"Retired", "Replaced"} = {}
   /\ n.losses + n.faults + n.dooms = 0 /\ Cardinality(Drivers) = 1 => Whys \cap {"Concurrent", "StaleSkip"} = {}
   /\ n.runs = 1 /\ n.dooms + n.commands + n.losses + n.refusals = 0 => Whys = {""}
 Ends == Calm ~> \E q \in Queries : ckpt[q].done = LastEpoch
 Symmetry == Permutations(Drivers)
-Patient  ==  \* who is shown what will be lost, or races for a sink, may try for ever: so many draws, and so many writes
+Patient  ==  \* who reads a state that will be lost, or races for a sink, may retry forever: limits of draws and writes
   S.fence <= 4 /\ n.stamp <= 20
-\* ---- what a schedule of the core is compared by
+\* ---- the state to compare with a schedule of the core
 Told(x) == LET r == S.led[x] IN
   [q |-> r.q, epoch |-> r.epoch, man |-> r.man, retired |-> r.retired, doomed |-> r.doomed, gone |-> r.gone,
    run |-> r.run, past |-> r.past, replayed |-> r.replayed, ever |-> r.ever, heir |-> r.heir,

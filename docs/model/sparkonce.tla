@@ -1,9 +1,9 @@
 ------------------------------ MODULE sparkonce ------------------------------
-(* What docs/protocol.md says: drivers, tasks and operators around one store, and what goes wrong.                  *)
+(* The protocol of docs/protocol.md: drivers, tasks and operators around one store, and their troubles.             *)
 EXTENDS commit
 CONSTANTS Drivers,                                        \* places, in each of which one process lives at a time
           Parts, Sizes, LastEpoch, MaxRuns, MaxAttempts,  \* partitions; how many chunks an attempt may have
-          Most,                                           \* how often each kind of trouble may come
+          Most,                                           \* how often each kind of trouble may occur
           Loss  \* what the store may lose: "suffix", "ledger", "log", "place"; "dirty": it shows what it will lose
 Epochs == 0..LastEpoch   Calm == n.calm = 1
 Turns(new) ==  \* the world's next state, if troubles allow it
@@ -17,7 +17,7 @@ Init ==
           n |-> [x \in {"stamp", "runs"} \cup DOMAIN Most |-> 0],
           S |-> [led |-> [x \in Names |-> Nothing], claim |-> Free, log |-> {}, fence |-> 0,
                  hist |-> <<>>, known |-> Unknown, at |-> [l \in Places |-> [fence |-> 0, ks |-> {}, rows |-> <<>>]]]]
-\* ---- a commit, request by request; each may be lost, its answer too, and may come late, or once more
+\* ---- a commit, request by request; each request and reply may be lost, arrive late, or arrive twice
 Views(x) == {S} \cup {[S EXCEPT !.led[x] = g.new] : g \in {m \in Range(w.past) : Loss = "dirty" /\ m.name = x}}
 Fetched(v) ==
   LET m == v.m  is == S.led[m.name].tok = m.new.tok  ended == S.led[m.name].app >= Len(m.new.man) IN
@@ -33,7 +33,7 @@ Learned(v) ==  \* lanes may have lost what they had
 HasPath(v, r) == Kind(v.q) # "next" \/ (r.at /\ Decided(r, v.q, 0))
 Looks(d) ==
   LET v == drv[d]  x == Name(v.q)  open == {y \in Names \ {x} : S.led[y].open} IN
-  \/ v.pc = "neighbours" /\ open = {} /\ Only(d, Again(v, "read"))  \* a batch first finishes what others have decided
+  \/ v.pc = "neighbours" /\ open = {} /\ Only(d, Again(v, "read"))  \* a batch first finishes open epochs of others
   \/ v.pc = "neighbours" /\ \E y \in open : Only(d, IF Overtaken(y) THEN Fail(v, "Overtaken")
                                                       ELSE Finish(v, y, S.led[y], "neighbours"))
   \/ v.pc = "alone" /\ Only(d, IF open = {} THEN [v EXCEPT !.pc = "ask"] ELSE Is(v, "note"))
@@ -89,18 +89,18 @@ Commits(d, as) == LET v == drv[d]  runs == {a \in Range(as) : att[a].st = "runs"
                       !.parts = SelectSeq(as, LAMBDA a : a \in runs), !.skips = {att[a].tok : a \in Range(as) \ runs}])
   /\ w' = [w EXCEPT !.att = [a \in DOMAIN @ |-> [@[a] EXCEPT !.st = IF a \in runs THEN "handed" ELSE @]]]
 Commit(d) == \E as \in [Parts -> Mine(drv[d])] : (\A p \in Parts : att[as[p]].p = p /\ IsReady(as[p])) /\ Commits(d, as)
-\* ---- what an abort, a clean-up or an operator sends, who may die before it arrives
+\* ---- requests of an abort, a clean-up or an operator, which may die before they arrive
 Emits(m, what) == World([w EXCEPT !.sent = @ \cup {m}, !.n[what] = @ + 1])
 Logged(x)      == {c[1] : c \in {y \in S.log : Name(att[y[1]].q) = x}}
 ClaimOf(x)     == IF S.claim.holder = x THEN S.claim.stamp ELSE 0
-Doom(x, as) ==  \* Spark aborts an epoch, whose commit may be on its way; or gc takes it for stale
+Doom(x, as) ==  \* Spark aborts an epoch, whose commit may be in flight; or gc counts it as stale
   LET r == S.led[x]  free == as \ Held(r)  q == IF as = {} THEN x ELSE att[CHOOSE a \in as : TRUE].q
       new == [r EXCEPT !.doomed = @ \cup free, !.q = IF @ = "" THEN q ELSE @] IN
   Emits([Write("doom", x, r, new) EXCEPT !.drop = free], "dooms")
-Sweep(x, as, late) ==  \* as who has committed does
+Sweep(x, as, late) ==  \* as after a commit
   as # {} /\ (\A a \in as : IsOver(S.led[x], a)) /\ World(Carried(Drop(x, S.led[x].stamp, as), ~late, late, TRUE))
 IsDropped(r) == \A m \in w.sent : m.kind = "drop" => m.drop \cap r.doomed = {}
-Leave(x)     == LET r == S.led[x] IN  \* who has aborted, and dropped all that is doomed, takes an undecided ledger away
+Leave(x)     == LET r == S.led[x] IN  \* an abort that has dropped all doomed attempts removes an undecided ledger
   r.stamp # 0 /\ MayGo(r) /\ IsDropped(r) /\ Emits([Write("cut", x, r, Nothing) EXCEPT !.claim = ClaimOf(x)], "leaves")
 Forget(x) ==
   LET r    == IF S.led[x].stamp # 0 THEN S.led[x] ELSE [Nothing EXCEPT !.q = x, !.retired = {att[a].q : a \in Logged(x)}]
@@ -128,7 +128,7 @@ Loses == w.past # <<>> /\ \E s \in Fallen(w.past[1]) :
 AllOff == \A d \in Drivers : drv[d].pc = "off"
 Restore(q, e) == AllOff /\ e < ckpt[q].done /\ World([w EXCEPT !.n.restores = @ + 1,
   !.ckpt[q] = [done |-> e, plan |-> [x \in Epochs |-> IF x > e THEN 0 ELSE @.plan[x]]]])
-Calms == AllOff /\ World([w EXCEPT !.n.calm = @ + 1, !.bad = {}])  \* no more trouble, and who starts queries again
+Calms == AllOff /\ World([w EXCEPT !.n.calm = @ + 1, !.bad = {}])  \* troubles end, and queries restart
 Next ==
   \/ \E d \in Drivers :
        \/ Looks(d) \/ Note(d) \/ Crash(d) \/ Commit(d) \/ \E x \in Names : Recover(d, x) \/ AcceptLoss(d, x)

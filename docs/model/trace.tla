@@ -1,6 +1,6 @@
 -------------------------------- MODULE trace --------------------------------
-(* Schedules of the explorer, for TLC to say whether the model allows each: every line is a step of sparkonce.tla *)
-(* or none, and leaves the store as it was seen. What a driver knows was not seen; TLC finds what it can be.      *)
+(* Schedules of the explorer; TLC checks whether the model allows each: every line is a step of sparkonce.tla     *)
+(* or none, and leaves the store in the observed state. TLC finds the possible knowledge of drivers.              *)
 EXTENDS promises
 
 CONSTANT Schedules  \* sequences of lines
@@ -8,7 +8,7 @@ CONSTANT Schedules  \* sequences of lines
 VARIABLES which, at, seen
 Line    == Schedules[which][at]
 Quiet   == UNCHANGED <<w, drv>>
-Awaits(v, l) ==  \* whether it is this that a driver reads next
+Awaits(v, l) ==  \* whether a driver reads this next
   \/ v.pc = "read" /\ l.of = Name(v.q)
   \/ v.pc = "rival" /\ l.of = v.verdict
   \/ v.pc = "fence" /\ l.of = v.m.name

@@ -1,12 +1,12 @@
 -------------------------------- MODULE walks --------------------------------
-(* Paths of the model for the core to walk: Next of sparkonce.tla, where each step says what it is (`did`), and how *)
-(* store and drivers are then. integration/model plays a path on the core, which must come to the same states.      *)
+(* Paths of the model for the core to walk: Next of sparkonce.tla, with a name of each step (`did`) and the state   *)
+(* of store and drivers. integration/model plays a path on the core, which must reach the same states.              *)
 EXTENDS mutants
 VARIABLE did
 Now       == [shown |-> Shown', sent |-> w'.sent,
               at |-> [d \in Drivers |-> [pc |-> drv'[d].pc, why |-> drv'[d].why, kind |-> drv'[d].m.kind]]]
 It(label) == did' = label @@ Now
-Perhaps   == TRUE  Seldom == RandomElement(1..8) = 1  \* or a random walk had trouble all the time, and few epochs
+Perhaps   == TRUE  Seldom == RandomElement(1..8) = 1  \* else a random walk has constant trouble, and few epochs
 By(d)     == [d |-> d, pc |-> drv[d].pc, k |-> drv[d].k]
 Asking(d) == By(d) @@ [m |-> Sends(drv[d]), does |-> Does(Sends(drv[d]))]
 Labelled ==
@@ -42,13 +42,13 @@ Labelled ==
   \/ Calms /\ It([act |-> "calms"])
   \/ Perhaps /\ \E q \in Queries, e \in -1..LastEpoch : Restore(q, e) /\ It([act |-> "restores", q |-> q, e |-> e])
 Walks == Init /\ did = [act |-> "begins"] /\ [][Labelled]_<<w, drv, did>>
-States == <<w, drv>>  \* how one was come to makes no other of it
+States == <<w, drv>>  \* the path to a state does not distinguish it
 IsNext == [][Next]_<<w, drv>>
-\* ---- covering paths: TLC tells of the first state behind each kind of step
+\* ---- covering paths: TLC reports the first state after each kind of step
 Of(fields) == [field \in fields \cap DOMAIN did |-> did[field]]
 Seen == <<Of({"act", "pc", "arrives", "late", "heard", "again", "does"}), IF "m" \in DOMAIN did THEN did.m.kind ELSE "",
           IF "d" \in DOMAIN did THEN did.at[did.d] ELSE "">>
 ASSUME TLCSet(1, {})
-Kinds == <<w, drv, Seen>>  \* also where it leads to a state that was come to before
+Kinds == <<w, drv, Seen>>  \* even if it leads to a known state
 IsKnown == Seen \in TLCGet(1) \/ (TLCSet(1, TLCGet(1) \cup {Seen}) /\ FALSE)
 =============================================================================
