@@ -1,7 +1,7 @@
 """The user's program: two streams into Redis. No line of it handles failures.
 
-The rows of a repeated epoch are never the same: the load id is random, and so is the partition
-in which a counter's row comes. Both streams are exact all the same.
+The rows of a replayed epoch are never the same: the load id is random, and so is the partition
+of each counter's row. Both streams are exact nevertheless.
 """
 
 import os

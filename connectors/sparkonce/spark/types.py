@@ -10,13 +10,13 @@ from sparkonce.errors import OptionError
 from sparkonce.values.spark_types import INTERVAL, NAMES, decimal, require_names, typed
 
 BINARY = "UTF8_BINARY"
-"""The collation by which texts are equal only if all their bytes are."""
+"""The collation that treats texts as equal only if all their bytes are equal."""
 
 
 def arrow_schema(schema: spark.StructType | pa.Schema) -> pa.Schema:
-    """The Arrow schema of the rows that are written, with Spark's own types as metadata.
+    """The Arrow schema of the written rows, with Spark's own types as metadata.
 
-    Spark gives its own; Sail gives Arrow's.
+    Spark passes its own schema; Sail passes Arrow's.
 
     Raises:
         OptionError: a column has a name or a type that can't be written, or two have the same name.
@@ -38,7 +38,7 @@ def _field(name: str, kind: spark.DataType, path: str, *, nullable: bool = True)
         spark_name = kind.simpleString()
     if isinstance(kind, spark.StringType) and kind.collation != BINARY:
         spark_name = f"string collate {kind.collation}"
-    # Spark says of an array without elements that none of them is null; Arrow knows no such type.
+    # Spark declares the elements of an empty array as not null; Arrow has no such type.
     nullable = nullable or isinstance(kind, spark.NullType)
     return typed(name, _arrow(kind, path), spark_name, nullable=nullable)
 
@@ -50,7 +50,7 @@ def _arrow(kind: spark.DataType, path: str) -> pa.DataType:
         return pa.duration("us")
     if isinstance(kind, spark.ArrayType):
         return pa.list_(_field("element", kind.elementType, path, nullable=kind.containsNull))
-    # A map with keys of type void, as map() gives, is refused below, by its name.
+    # A map with keys of type void, as from map(), is rejected below, by its name.
     if isinstance(kind, spark.MapType) and not isinstance(kind.keyType, spark.NullType):
         key = _field("key", kind.keyType, path, nullable=False)
         return pa.map_(key, _field("value", kind.valueType, path, nullable=kind.valueContainsNull))

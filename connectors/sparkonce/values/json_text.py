@@ -22,7 +22,7 @@ _ORDINARY = bytes(set(range(256)) - set(_ESCAPES))
 _END = 2**31 - 1
 _NOT_FINITE = pa.array(["nan", "inf", "-inf"])
 _NOT_FINITE_JSON = pa.array(['"NaN"', '"Infinity"', '"-Infinity"'])
-# By the length modulo 3: what fills the last group of three bytes.
+# By the length modulo 3: the padding of the last group of three bytes.
 _FILLING = pa.array([b"", b"\0\0", b"\0"])
 
 
@@ -39,9 +39,9 @@ def quoted(text: pa.Array) -> pa.StringArray:
 
 
 def escaped(text: pa.Array) -> pa.StringArray:
-    """Return each UTF-8 text as a JSON string, with the escapes that JSON asks for and no others.
+    """Return each UTF-8 text as a JSON string, with only the escapes that JSON requires.
 
-    Bytes that are not valid UTF-8 are kept as they are.
+    Bytes that are not valid UTF-8 stay unchanged.
     """
     text = text.cast(pa.string())
     special = set(bytes(all_bytes(text)).translate(None, _ORDINARY))
@@ -73,8 +73,8 @@ def number(column: pa.Array) -> pa.StringArray:
 def base64(column: pa.Array) -> pa.StringArray:
     """Return each binary value as a JSON string of its standard base64 text, with padding.
 
-    Every value is filled up to whole groups of three bytes. One call then encodes the bytes of all
-    of them, for no group belongs to two values, and `=` takes the place of what the filling became.
+    Each value is padded to whole groups of three bytes, so no group belongs to two values. One call
+    then encodes all bytes, and `=` replaces the encoded padding.
     """
     column = column.cast(pa.binary())
     lengths = pc.binary_length(column)
