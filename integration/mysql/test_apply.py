@@ -209,7 +209,7 @@ def test_tables_that_may_not_be_made_are_made_by_the_printed_ddl(
     url = table.url.replace("root@", f"{unique}:pw@")
     own = f"{unique}_ledger"
     query = table.query(COUNTER, url=url, ledgerSchema=own, **letters)
-    with pytest.raises(StoreRefused, match=r"not there.*command denied.*sparkonce ddl mysql"):
+    with pytest.raises(StoreRefused, match=r"do not exist.*command denied.*sparkonce ddl mysql"):
         query.sink.check()
     table.run(f"USE {unique}_ledger")
     for statement in MySqlConnector().ddl():

@@ -259,7 +259,7 @@ class MySqlFeed:
                     todo = (
                         ", and start a new query: this query can no longer complete its snapshot"
                         if in_snapshot
-                        else f"; with skipTransactions={step.gtid} the stream continues after it,"
+                        else f"; the stream continues after it with skipTransactions={step.gtid},"
                         " without its rows"
                     )
                     what = f"Transaction {step.gtid} {step.what}"
