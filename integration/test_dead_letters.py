@@ -245,13 +245,13 @@ def replayed(spark: SparkSession, row: str, schema: str, **names: list[str]) -> 
 @pytest.mark.parametrize(
     ("schema", "said"),
     [
-        (f"{FITS}, e array<int>, nosuch int", "has no 'nosuch'"),
+        (f"{FITS}, e array<int>, nosuch int", "lacks 'nosuch'"),
         (f"{FITS.replace('v:', 'w:')}, e array<int>", "has 'm.v'"),
         *slow_rows(
             (FITS, "has 'e'"),
             (f"{FITS}, E array<int>", "has 'e'"),
             (f"{FITS.replace('a:', 'b:')}, e array<int>", "has 'st.a'"),
-            (f"{FITS.replace('k:', 'other:int,k:')}, e array<int>", "has no 'l.other'"),
+            (f"{FITS.replace('k:', 'other:int,k:')}, e array<int>", "lacks 'l.other'"),
         ),
     ],
 )

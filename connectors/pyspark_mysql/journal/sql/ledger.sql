@@ -2,7 +2,7 @@
 -- A writer first locks the row (SELECT ... FOR UPDATE) and compares its `stamp`, the random name of
 -- its last write. So of two drivers the second finds that the other was first.
 -- `body` is the record as JSON. Two of its fields are columns, so that other statements find them:
--- `token`    the decision that is being applied; empty if there is none.
+-- `token`    the decision that is being applied, or empty.
 -- `decided`  the order of the decisions. The `revision` of the row without a name counts the
 --            decisions that are applied after their transaction. Each of them has twice its number,
 --            and every other decision has one more than the last of them.
