@@ -52,7 +52,6 @@ def gather(whole: Path = WHOLE) -> Path:
         connector = for_name(name)
         page = page_of_options(name, connector.options, sources_of(connector))
         (whole / f"options-{name}.md").write_text(page)
-    (whole / "errors.md").write_text(page_of_errors())
     (whole / "spec.md").write_text(spec.as_markdown())
     changes = (ROOT / "CHANGELOG.md").read_text().replace("](docs/", "](")
     (whole / "changelog.md").write_text(changes)

@@ -99,12 +99,15 @@ def rows(mysql: Cursor, database: str, table: str) -> list[tuple[Any, ...]]:
 
 def test_each_program_is_run_by_some_test() -> None:
     here = {"index.md": 1, "mysql.md": 1, "elasticsearch.md": 1, "batch.md": 3, "migration.md": 5}
-    here |= {"reading.md": 3, "following.md": 1, "redis.md": 1}
+    here |= {"reading.md": 3, "following.md": 1, "redis.md": 1, "which-one.md": 5}
     counts = {page.name: len(programs(page.name)) for page in DOCS.glob("*.md")}
     assert {name: n for name, n in counts.items() if n and name not in ELSEWHERE} == here
     readme = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.S | re.M)
     assert programs("quickstart.md") == readme
     assert programs("redis.md") == programs("index.md")
+    again = [("index.md", 0), ("batch.md", 2), ("batch.md", 1), ("reading.md", 0)]
+    again += [("following.md", 0)]
+    assert programs("which-one.md") == [programs(page)[nth] for page, nth in again]
 
 
 @pytest.mark.parametrize(("page", "nth"), [("index.md", 0), ("migration.md", 1)])

@@ -68,6 +68,7 @@ def test_the_map_names_all_files_in_the_order_of_imports(package: str) -> None:
 
 def test_each_error_has_a_cause_and_a_cure() -> None:
     page = page_of_errors()
+    assert (ROOT / "docs" / "errors.md").read_text() == page  # tools.site.page_of_errors makes it
     for name in errors.__dict__:
         if isinstance(one := getattr(errors, name), type) and issubclass(one, errors.CommitRefused):
             assert f"\n## {name}\n" in page
