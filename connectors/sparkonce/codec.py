@@ -42,6 +42,10 @@ class Variant:
     """The base of dataclasses for fields with several types: JSON names the class under ``is``."""
 
 
+class Whole:
+    """The base of dataclasses that JSON holds whole: a default never replaces a lost field."""
+
+
 @contextmanager
 def reading(name: str, todo: str = RESTORE) -> Iterator[None]:
     """Convert errors of code that parses a record.
@@ -91,17 +95,6 @@ def load(kind: type[T], value: Any) -> T:
     return cast("T", _load(kind, value))
 
 
-def require_whole(kind: type, values: Mapping[str, Any]) -> None:
-    """Check that the output of `asdict` has all fields, even those with a default.
-
-    Raises:
-        TypeError: a field is missing.
-    """
-    lacking = {one.name for one in fields(kind)} - values.keys()
-    if lacking:
-        raise TypeError(f"{kind.__name__} lacks {', '.join(sorted(lacking))}")
-
-
 def require_kinds(values: Mapping[str, Any], kinds: Mapping[str, Any]) -> None:
     """Check that values from JSON have the types of their names.
 
@@ -133,7 +126,7 @@ def _loader(kind: Any) -> Loader:
 
 
 def _of_fields(kind: Any) -> Loader:
-    types, is_variant = _types(kind), issubclass(kind, Variant)
+    types, is_variant, is_whole = _types(kind), issubclass(kind, Variant), issubclass(kind, Whole)
 
     def load(value: Any) -> Any:
         values = _require(value, isinstance(value, dict))
@@ -143,6 +136,9 @@ def _of_fields(kind: Any) -> Loader:
         if not types.keys() >= values.keys():
             unknown = ", ".join(sorted(values.keys() - types.keys()))
             raise UnknownField(f"{kind.__name__} has no {unknown}")
+        if is_whole and len(values) < len(types):
+            lacking = ", ".join(sorted(types.keys() - values.keys()))
+            raise TypeError(f"{kind.__name__} lacks {lacking}")
         return kind(**_load_each(types, values))
 
     return load

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
+from sparkonce.codec import Whole
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -190,7 +192,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Manifest:
+class Manifest(Whole):
     """A decided epoch: everything needed to apply it, regardless of the present options.
 
     Attributes:

@@ -25,7 +25,8 @@ from sparkonce.operate.cli import main
 from sparkonce.protocol import Applied, Follows
 
 
-def test_chunk_by_chunk_a_refused_row_stays_decided_and_goes_on_once_mended(table: Table) -> None:
+def overflowing(table: Table) -> MySqlQuery:
+    """A query in chunks of 100 rows, whose row 250 exceeds its column."""
     query = table.make(
         COUNTER,
         "id BIGINT PRIMARY KEY, n TINYINT",
@@ -35,31 +36,28 @@ def test_chunk_by_chunk_a_refused_row_stays_decided_and_goes_on_once_mended(tabl
         chunkRows="100",
     )
     table.run(f"INSERT INTO {table} VALUES (250, 127)")
-    ones = [{"id": i, "n": 1} for i in range(400)]
+    return query
+
+
+def test_chunk_by_chunk_a_refused_row_stays_decided_and_goes_on_once_mended(table: Table) -> None:
+    query = overflowing(table)
+    rows = ones(range(400))
     with pytest.raises(RowRefused, match=r"id=250.*stays decided"):
-        query.run(0, ones)
+        query.run(0, rows)
     assert len(table.stored()) == 201
     query.restart(atomicity="epoch")  # a roll-forward goes by the manifest
     with pytest.raises(RowRefused):
-        query.run(0, ones)
+        query.run(0, rows)
     table.run(f"UPDATE {table} SET n = 0")
-    query.run(0, ones)
+    query.run(0, rows)
     assert table.stored() == [(i, int(i >= 200)) for i in range(400)]
     assert query.sink.store.staged(query.name) == []
 
 
 def test_recover_counts_the_rows_that_it_applies_alone(table: Table) -> None:
-    query = table.make(
-        COUNTER,
-        "id BIGINT PRIMARY KEY, n TINYINT",
-        key="id",
-        writeMode="increment",
-        atomicity="chunk",
-        chunkRows="100",
-    )
-    table.run(f"INSERT INTO {table} VALUES (250, 127)")
+    query = overflowing(table)
     with pytest.raises(RowRefused):
-        query.run(0, [{"id": i, "n": 1} for i in range(400)])
+        query.run(0, ones(range(400)))
     table.run(f"UPDATE {table} SET n = 0")
     done = CliRunner().invoke(main, ["recover", table.url, "--sink", query.name])
     assert "epoch 0: 200 of 400 rows applied now" in done.output

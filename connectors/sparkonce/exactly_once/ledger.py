@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeVar
 
 from sparkonce import codec
-from sparkonce.codec import FORGET, reading
+from sparkonce.codec import FORGET, Whole, reading
 from sparkonce.errors import StoreError
 from sparkonce.exactly_once.driver import Offsets
 from sparkonce.exactly_once.totals import HISTORY, Pace, Start, Totals
@@ -33,7 +33,7 @@ PAST_QUERIES = 64
 
 
 @dataclass(frozen=True)
-class Ownership:
+class Ownership(Whole):
     """Who may decide. Only a decision changes the run, only a takeover the query.
 
     Attributes:
@@ -144,7 +144,7 @@ def kin_of(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Decision:
+class Decision(Whole):
     """The last decided epoch of the owner, and the doomed attempts.
 
     Attributes:
@@ -210,7 +210,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Ledger:
+class Ledger(Whole):
     """The ledger of a sink.
 
     Attributes:
@@ -389,25 +389,10 @@ def from_record(record: Record, name: str) -> Ledger | None:
                 todo="upgrade sparkonce on this driver",
             )
         # A compare-and-set uses the store's own columns.
-        stamps = {"revision": record.revision, "stamp": record.stamp}
-        ledger = codec.load(Ledger, {**body, **stamps})
-        _require_whole(body, ledger.decision)
+        ledger = codec.load(Ledger, body)
+        ledger = replace(ledger, revision=record.revision, stamp=record.stamp)
         if ledger.name != name:
             raise ValueError(f"it is the ledger of {ledger.name!r}")
         if HISTORY.fullmatch(ledger.totals.history) is None:
             raise ValueError("history has another form")
         return ledger
-
-
-def _require_whole(body: Mapping[str, Any], decision: Decision) -> None:
-    """Reject a ledger that lacks a field, as the default would mean another state.
-
-    For example a sink without a decision, without retired queries, or with its epoch finished.
-    """
-    codec.require_whole(Ledger, body)
-    decided = body["decision"]
-    codec.require_whole(Ownership, body["owner"])
-    codec.require_whole(Decision, decided)
-    codec.require_whole(Totals, body["totals"])
-    if decision.manifest is not None:
-        codec.require_whole(Manifest, decided["manifest"])

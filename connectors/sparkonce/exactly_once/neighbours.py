@@ -136,7 +136,7 @@ def finish_others(registers: Registers, driver: Driver) -> None:
 def is_any_unfinished(registers: Registers, name: str) -> bool:
     """Whether another sink of the same target has decided an epoch and not finished it.
 
-    `Store.unfinished` alone does not suffice: earlier releases left its marks in finished ledgers.
+    The ledgers show what has finished since `Store.unfinished` listed it.
     """
     found = map(registers.load, _unfinished(registers, name))
     return any(ledger is not None and ledger.decision.manifest is not None for ledger in found)

@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from sparkonce.codec import Whole
 from sparkonce.protocol import Applied, Manifest
 
 KEPT = 100
@@ -92,7 +93,7 @@ class Start(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Totals:
+class Totals(Whole):
     """Counts of a sink, over all of its queries.
 
     Attributes:
