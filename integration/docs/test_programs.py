@@ -98,8 +98,8 @@ def rows(mysql: Cursor, database: str, table: str) -> list[tuple[Any, ...]]:
 
 
 def test_each_program_is_run_by_some_test() -> None:
-    here = {"index.md": 1, "mysql.md": 1, "elasticsearch.md": 1, "batch.md": 3, "migration.md": 5}
-    here |= {"reading.md": 3, "following.md": 1, "redis.md": 1, "which-one.md": 5}
+    here = {"index.md": 1, "mysql.md": 1, "elasticsearch.md": 1, "batch.md": 3, "migration.md": 6}
+    here |= {"reading.md": 3, "following.md": 3, "redis.md": 1, "which-one.md": 5}
     counts = {page.name: len(programs(page.name)) for page in DOCS.glob("*.md")}
     assert {name: n for name, n in counts.items() if n and name not in ELSEWHERE} == here
     readme = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.S | re.M)
@@ -110,7 +110,9 @@ def test_each_program_is_run_by_some_test() -> None:
     assert programs("which-one.md") == [programs(page)[nth] for page, nth in again]
 
 
-@pytest.mark.parametrize(("page", "nth"), [("index.md", 0), ("migration.md", 1)])
+@pytest.mark.parametrize(
+    ("page", "nth"), [("index.md", 0), ("migration.md", 1), ("migration.md", 2)]
+)
 def test_streams_into_redis(
     run: Run, keys: redis.Redis, redis_url: str, unique: str, page: str, nth: int
 ) -> None:
@@ -121,7 +123,7 @@ def test_streams_into_redis(
 
 def test_batches_into_redis(run: Run, keys: redis.Redis, redis_url: str, unique: str) -> None:
     changed = {"redis://cache:6379/0": redis_url, "person:{name}": f"{unique}:{{name}}"}
-    run(programs("migration.md")[2], "name clicks", changed)
+    run(programs("migration.md")[3], "name clicks", changed)
     assert keys.hgetall(f"{unique}:x") == {"name": "x", "clicks": "2"}
 
 
@@ -149,7 +151,7 @@ def test_streams_into_mysql(
     mysql.execute(f"DROP USER {unique}")
 
 
-@pytest.mark.parametrize(("page", "nth"), [("batch.md", 0), ("batch.md", 2), ("migration.md", 4)])
+@pytest.mark.parametrize(("page", "nth"), [("batch.md", 0), ("batch.md", 2), ("migration.md", 5)])
 def test_batches_into_mysql(
     run: Run, mysql: Cursor, shop: str, unique: str, page: str, nth: int
 ) -> None:
@@ -203,6 +205,42 @@ def test_hashes_are_read(
     assert read(spark, code.replace("user:{id}", f"{unique}:{{id}}"), "users") == [(7, "y")]
 
 
+def test_a_stream_of_redis_is_followed(
+    spark: SparkSession, keys: redis.Redis, redis_url: str, unique: str, tmp_path: Path
+) -> None:
+    entry = str(keys.xadd(unique, {"user": "7", "page": "a"}))
+    code = programs("following.md")[1].replace("redis://cache:6379/0", redis_url)
+    found = followed(spark, code.replace('"clicks")', f'"{unique}")'), "clicks", tmp_path)
+    assert found == [(entry, 7, "a")]
+
+
+def test_an_index_is_followed(
+    spark: SparkSession,
+    elastic: Elasticsearch,
+    elasticsearch_url: str,
+    index: str,
+    tmp_path: Path,
+) -> None:
+    elastic.index(index=index, id="a", document={"status": "new", "total": 2.5})
+    code = programs("following.md")[2].replace("https://search:9200", elasticsearch_url)
+    found = followed(
+        spark, code.replace('"index", "orders"', f'"index", "{index}"'), "orders", tmp_path
+    )
+    assert found == [("a", "new", 2.5)]
+
+
+def followed(spark: SparkSession, code: str, named: str, folder: Path) -> list[tuple[Any, ...]]:
+    """The rows of a stream that a program makes, as a file sink stores them."""
+    names: dict[str, Any] = {"spark": spark}
+    exec(code, names)
+    frame: DataFrame = names[named]
+    place = {"path": str(folder / "rows"), "checkpointLocation": str(folder / "checkpoint")}
+    writer = frame.writeStream.format("parquet").options(**place)
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    return [*map(tuple, spark.read.parquet(place["path"]).select(*frame.columns).collect())]
+
+
 def read(spark: SparkSession, code: str, named: str) -> list[tuple[Any, ...]]:
     """The rows of a frame that a program makes."""
     names: dict[str, Any] = {"spark": spark}
@@ -220,7 +258,7 @@ def test_streams_by_foreach_batch_into_two_stores(
 
 
 @pytest.mark.parametrize(
-    ("page", "nth"), [("elasticsearch.md", 0), *slow_rows(("migration.md", 3))]
+    ("page", "nth"), [("elasticsearch.md", 0), *slow_rows(("migration.md", 4))]
 )
 def test_streams_into_elasticsearch(
     run: Run, elastic: Elasticsearch, elasticsearch_url: str, index: str, page: str, nth: int

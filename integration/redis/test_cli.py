@@ -42,11 +42,12 @@ def test_status_shows_query_epoch_rows_and_what_is_staged(
     query.stage(1, ones(range(5)))
     (sink,) = json.loads(sparkonce("status", server.url, "--json").output)
     assert sink["query"] == query.query_id
-    assert (sink["epoch"], sink["rows"], sink["state"]) == (0, 1500, "finished")
+    assert (sink["epoch"], sink["rows"], sink["state"]) == (0, 1500, "nothing waits")
     assert (sink["staged_attempts"], sink["staged_chunks"]) == (1, 1)
     table = sparkonce("status", server.url).output
     assert "1,500" in table
     assert query.query_id in table
+    assert "none: a batch, or a temporary folder" in table
 
 
 def test_recover_finishes_a_decided_epoch_without_spark(
@@ -82,13 +83,13 @@ def test_a_batch_whose_driver_died_is_shown_and_finished(
             query.run(20261124, ones(range(10)))
         (shown,) = json.loads(sparkonce("status", server.url, "--json").output)
         assert (shown["query"], shown["epoch"]) == (query.query_id, 20261124)
-        assert shown["state"] != "finished"
+        assert shown["state"] != "nothing waits"
         client.delete("c:7")
         done = json.loads(sparkonce("recover", server.url, "--json").output)
         assert [(one["epoch"], one["rows"]) for one in done] == [(20261124, 10)]
         assert [client.hget(f"c:{i}", "n") for i in range(10)] == ["1"] * 10
     (left,) = json.loads(sparkonce("status", server.url, "--json").output)
-    assert left["state"] == "finished"
+    assert left["state"] == "nothing waits"
 
 
 def test_gc_asks_drops_only_what_is_over_and_can_just_look(

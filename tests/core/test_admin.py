@@ -10,8 +10,9 @@ import pytest
 from tests.ledgers import by_part
 from tests.scenarios import MemoryWorld, decide_and_die, die_before, move_ledger
 
-from sparkonce.errors import StoreLostData
+from sparkonce.errors import OptionError, StoreLostData
 from sparkonce.operate.admin import Admin, SinkStatus, ago
+from sparkonce.operate.arguments import known, listed
 from sparkonce.protocol import Staged, attempt_of
 from sparkonce.tck.simulation.actors import Query
 from sparkonce.tck.simulation.faults import DIES_BEFORE, Crash, FaultyStore
@@ -52,14 +53,39 @@ def test_status_tells_of_every_sink_and_of_no_claim(world: MemoryWorld, admin: A
     found = {sink.name: sink for sink in admin.sinks()}
     assert set(found) == {Query(world, id="a").name, Query(world, sink_id="orders").name}
     first, second = (found[name].to_json() for name in sorted(found))
-    assert (first["epoch"], first["rows"], first["state"]) == (0, 3, "finished")
+    assert (first["epoch"], first["rows"], first["state"]) == (0, 3, "nothing waits")
     assert (second["epoch"], second["staged_chunks"]) == (None, 1)
     json.dumps([first, second])
+
+
+def test_status_says_how_old_staged_rows_are_and_which_gc_drops() -> None:
+    new = Staged("a", "q", 1, chunks=2, age=40.0)
+    old = Staged("b", "p", 1, chunks=1, age=7200.0)
+    assert "staged       2 chunks of 1 attempt, the last 40 s ago\n" in listed(
+        [SinkStatus("s", None, (new,))]
+    )
+    assert "3 chunks of 2 attempts, the last 40 s ago; sparkonce gc drops 1 attempt" in listed(
+        [SinkStatus("s", None, (new, old))]
+    )
 
 
 def test_status_tells_what_waits_to_be_applied(decided: Query) -> None:
     [sink] = Admin(decided.world.memory).sinks()
     assert "3 chunks to apply" in sink.state
+
+
+def test_a_sink_is_found_by_its_id_alone_unless_two_targets_have_it(
+    world: MemoryWorld, admin: Admin
+) -> None:
+    one = Query(world, id="b", sink_id="orders", checkpoint="/b")
+    one.start().write(0, ["x"])
+    assert known(admin, "orders").name == known(admin, one.name).name == one.name
+    elsewhere = replace(world.plan, target="elsewhere")
+    other = Query(world, id="c", sink_id="orders", checkpoint="/c", plan=elsewhere)
+    other.start().write(0, ["y"])
+    with pytest.raises(OptionError, match="No sink is named 'orders'"):
+        known(admin, "orders")
+    assert known(admin, other.name).name == other.name
 
 
 def test_sinks_are_chosen_by_age_target_and_whether_they_decided(

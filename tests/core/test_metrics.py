@@ -153,7 +153,7 @@ def test_hundreds_of_sinks_are_a_page_and_those_that_wait_come_first() -> None:
     lines = listed(sinks).splitlines()
     assert len(lines) == PAGE + 2
     assert [line.split()[0] for line in lines[1:4]] == ["sink-250", "sink-270", "sink-0"]
-    assert "decided, 1 chunks to apply: run recover" in lines[1]
+    assert "decided, 1 chunk to apply: restart the query, or run recover" in lines[1]
     assert lines[-1].startswith("and 260 more, ")
     assert len(listed(sinks, every=True).splitlines()) == 301
 

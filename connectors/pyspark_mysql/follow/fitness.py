@@ -21,9 +21,24 @@ from sparkonce.reading import STARTS
 
 log = logging.getLogger("sparkonce")
 
-# Settings with which the log has each changed row in full, before and after the change.
-WANTED = {"log_bin": "1", "binlog_format": "ROW", "binlog_row_image": "FULL"}
-OF_MYSQL = {"gtid_mode": "ON", "binlog_row_value_options": ""}
+NEEDED = {"log_bin": "1", "binlog_format": "ROW", "binlog_row_image": "FULL"}
+NEEDED_OF_MYSQL = {"gtid_mode": "ON", "binlog_row_value_options": ""}
+"""Settings with which the log has each changed row in full, before and after the change."""
+
+OF_CLIENTS = "; then let each client that writes connect again, because a session keeps its setting"
+CURES = {
+    "log_bin": "write log_bin = binlog, the name of its files, into [mysqld] of the server's"
+    " configuration, and restart the server",
+    "gtid_mode": "write gtid_mode = ON and enforce_gtid_consistency = ON into [mysqld] of the"
+    " server's configuration, and restart the server",
+    "binlog_format": f"run SET GLOBAL binlog_format = 'ROW'{OF_CLIENTS}",
+    "binlog_row_image": f"run SET GLOBAL binlog_row_image = 'FULL'{OF_CLIENTS}",
+    "binlog_row_value_options": f"run SET GLOBAL binlog_row_value_options = ''{OF_CLIENTS}",
+}
+CAUSES = {
+    "log_bin": "the server keeps no binary log, which the stream reads",
+    "gtid_mode": "its binary log names no transaction by GTID, and an offset is a set of GTIDs",
+}
 
 LOGS_REPLICATED = ("log_replica_updates", "log_slave_updates")
 """The first name is MySQL's since 8.0.26."""
@@ -58,14 +73,14 @@ def log_server(session: MySqlSession) -> LogServer:
         StoreRefused: its settings do not allow to follow it.
     """
     with session.connected() as live:
-        wanted = WANTED if live.mariadb else WANTED | OF_MYSQL
+        wanted = NEEDED if live.mariadb else NEEDED | NEEDED_OF_MYSQL
         (found,) = live.run("SELECT " + ", ".join(f"@@global.{name}" for name in wanted))
         for (name, needed), value in zip(wanted.items(), map(str, found), strict=True):
             if value.upper() != needed:
                 raise StoreRefused(
                     f"The server's {name} is {value!r}",
-                    why="its binary log lacks the values of rows before or after a change",
-                    todo=f"set {name} to {needed!r}; transactions logged before stay unchanged",
+                    why=CAUSES.get(name, "its binary log lacks values of a changed row"),
+                    todo=f"{CURES[name]}. Transactions logged before stay unchanged",
                 )
         if live.mariadb:
             return _mariadb(live)

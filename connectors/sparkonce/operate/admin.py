@@ -103,8 +103,9 @@ class SinkStatus:
         if self.ledger is None or self.ledger.decision.epoch < 0:
             return "nothing decided yet"
         if self.ledger.decision.manifest is None:
-            return "finished"
-        return f"decided, {len(self.ledger.decision.manifest.chunks)} chunks to apply: run recover"
+            return "nothing waits"
+        chunks = counted(len(self.ledger.decision.manifest.chunks), "chunk")
+        return f"decided, {chunks} to apply: restart the query, or run recover"
 
     def leftovers(self, grace: float) -> list[Staged]:
         """Staged attempts that no decision holds, and whose epochs are over or stale.
@@ -344,6 +345,11 @@ def _holds(sink: str, name: str, claim: Record) -> bool:
         return holder_of(claim, name) == sink
     except RecordDamaged:
         return False
+
+
+def counted(number: int, what: str) -> str:
+    """A number with its noun, as in "1 sink"."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def ago(moment: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from typing import Any
@@ -14,7 +15,7 @@ from sparkonce import option_values as values
 from sparkonce import options
 from sparkonce.errors import OptionError, SparkonceError, escape_log_messages, in_one_line
 from sparkonce.exactly_once.totals import Totals
-from sparkonce.operate.admin import Admin, SinkStatus, ago
+from sparkonce.operate.admin import GRACE, Admin, SinkStatus, ago, counted
 from sparkonce.option_values import suggestion
 from sparkonce.options import Option
 from sparkonce.store import for_url, names
@@ -61,7 +62,7 @@ with_options = click.option(
     help="An option of the connector, such as passwordFile=/run/secret or keyPrefix=x.",
 )
 yes = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-GRACE = values.seconds(0, 365 * 86400)
+SECONDS = values.seconds(0, 365 * 86400)
 
 
 def over_store(command: Command) -> Command:
@@ -77,14 +78,17 @@ def over_store(command: Command) -> Command:
 
 
 def known(admin: Admin, sink: str) -> SinkStatus:
-    """The sink of that name.
+    """The sink of that name, or the only sink with that `sinkId`.
 
     Raises:
-        OptionError: no sink has that name.
+        OptionError: no sink has that name, or several have that `sinkId`.
     """
     found = admin.sink(sink)
     if not found.known:
         names = [one.name for one in admin.sinks()]
+        of_id = [name for name in names if name.rpartition("@")[0] == sink]
+        if len(of_id) == 1:
+            return admin.sink(of_id[0])
         raise OptionError(
             f"No sink is named {sink!r}",
             why="the store has neither a ledger nor staged rows under that name",
@@ -119,7 +123,7 @@ def seconds(text: str, option: str = "--grace") -> float:
         BadParameter: the text is not a time.
     """
     try:
-        return float(GRACE(text))
+        return float(SECONDS(text))
     except ValueError as error:
         raise click.BadParameter(f"it must be {error}", param_hint=option) from None
 
@@ -190,11 +194,6 @@ def listed(sinks: Sequence[SinkStatus], *, every: bool = False) -> str:
     return text
 
 
-def counted(number: int, what: str) -> str:
-    """A number with its noun, as in "1 sink"."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 def urgency(sink: SinkStatus) -> tuple[bool, bool, float]:
     """A sort key: sinks with pending work first, then those with the newest writes."""
     updated = sink.ledger.updated if sink.ledger else 0.0
@@ -215,7 +214,7 @@ def _state(sink: SinkStatus) -> str:
     """What the sink waits for, in few words; the store does not know whether its query runs."""
     if sink.damage is not None:
         return "damaged"
-    return "nothing waits" if sink.state == "finished" else sink.state
+    return sink.state
 
 
 def _padded(line: Sequence[str], widths: Sequence[int]) -> str:
@@ -224,21 +223,33 @@ def _padded(line: Sequence[str], widths: Sequence[int]) -> str:
 
 def described(sink: SinkStatus) -> str:
     """A description of a sink, line by line."""
-    ledger, chunks = sink.ledger, sink.staged_chunks
+    ledger = sink.ledger
     lines = {"state": str(sink.damage or _state(sink))}
     if ledger is not None:
         lines |= {
             "target": ledger.target,
             "query": f"{ledger.owner.query_id} (generation {ledger.owner.generation})",
-            "checkpoint": ledger.owner.checkpoint or "unknown",
+            "checkpoint": ledger.owner.checkpoint or "none: a batch, or a temporary folder",
             "epoch": f"{ledger.decision.epoch}, written {ago(ledger.updated)}",
-            "rows": f"{ledger.totals.rows:,} in {ledger.totals.epochs:,} epochs",
+            "rows": f"{ledger.totals.rows:,} in {counted(ledger.totals.epochs, 'epoch')}",
         }
         if ledger.totals.aside:
             lines["dead letters"] = _aside(ledger.totals)
-    lines["staged"] = f"{chunks} chunks of {len(sink.staged)} attempts" if chunks else "nothing"
+    lines["staged"] = _staged(sink)
     body = "\n".join(f"  {name:<13}{in_one_line(value)}" for name, value in lines.items())
     return f"{click.style(in_one_line(sink.name), bold=True)}\n{body}\n"
+
+
+def _staged(sink: SinkStatus) -> str:
+    """The chunks in the log. The store does not know which of their tasks still run."""
+    if not sink.staged_chunks:
+        return "nothing"
+    chunks = counted(sink.staged_chunks, "chunk")
+    attempts = counted(len(sink.staged), "attempt")
+    newest = ago(time.time() - min(staged.age for staged in sink.staged))
+    over = len(sink.leftovers(GRACE))
+    left = f"; sparkonce gc drops {counted(over, 'attempt')}" if over else ""
+    return f"{chunks} of {attempts}, the last {newest}{left}"
 
 
 def _aside(totals: Totals) -> str:

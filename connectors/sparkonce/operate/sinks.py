@@ -15,11 +15,10 @@ from rich.progress import Progress
 from sparkonce.errors import SparkonceError
 from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.health import Examined, Finding, Level, fit, risk, unfit
-from sparkonce.operate.admin import GRACE, Admin, SinkStatus, ago
+from sparkonce.operate.admin import GRACE, Admin, SinkStatus, ago, counted
 from sparkonce.operate.arguments import (
     as_json,
     confirm,
-    counted,
     exactly,
     known,
     listed,
@@ -86,10 +85,10 @@ def recover(admin: Admin, only: str | None, as_json: bool, **how: bool) -> None:
         page(json.dumps(done, indent=2))
     else:
         for one in done:
-            said = one.get("error", f"{one['applied']:,} of {one['rows']:,} rows applied now")
+            said = one.get("error") or _applied(one["applied"], one["rows"], how["accept_loss"])
             at = "" if one["epoch"] is None else f"epoch {one['epoch']}: "
             say(f"{one['sink']}: {at}{said}")
-        say(f"{len(done) - failed} epochs recovered.")
+        say(f"{counted(len(done) - failed, 'epoch')} recovered.")
     if failed:
         raise click.exceptions.Exit(1)
 
@@ -151,7 +150,7 @@ def forget(admin: Admin, sinks: tuple[str, ...], **how: Any) -> None:
     names = _chosen(admin, sinks, how["older_than"], how["target"], how["undecided"])
     if not how["yes"] and names:
         listed = ", ".join(names)
-        question = f"Forget {listed}? Its next commit will fail"
+        question = f"Forget {listed}? A query that still runs fails at its next commit"
         confirm(question, err=how["as_json"])
     failed: dict[str, str] = {}
     for name in names:
@@ -160,7 +159,7 @@ def forget(admin: Admin, sinks: tuple[str, ...], **how: Any) -> None:
         except SparkonceError as error:
             failed[name] = str(error)
         if not how["as_json"]:
-            say(f"{name}: {failed[name]}" if name in failed else f"{name} is forgotten.")
+            say(f"{name}: {failed[name]}" if name in failed else f"{name} is forgotten: {BURIED}.")
     if how["as_json"]:
         forgotten = [name for name in names if name not in failed]
         say(json.dumps({"forgotten": forgotten, "failed": failed}))
@@ -199,6 +198,9 @@ def show_offsets(admin: Admin, sink: str, restore: str | None, as_json: bool) ->
         say(f"{restore}/offsets has the decided offsets of {sink} again.{replaced}")
 
 
+BURIED = "its tombstone rejects a query that still runs"
+
+
 def _chosen(
     admin: Admin, sinks: tuple[str, ...], age: str | None, target: str | None, undecided: bool
 ) -> list[str]:
@@ -225,7 +227,14 @@ def _tell_dropped(ledgers: list[Ledger | None], *, as_json: bool) -> None:
             f"{one['sink']}: epoch {one['epoch']}: {one['rows']:,} rows dropped, except those"
             " already applied"
         )
-    say(f"{len(gone)} epochs dropped.")
+    say(f"{counted(len(gone), 'epoch')} dropped.")
+
+
+def _applied(now: int, rows: int, accept_loss: bool) -> str:
+    """What became of an epoch's rows. An accepted loss may be among those not applied now."""
+    if now == rows or accept_loss:
+        return f"{now:,} of {rows:,} rows applied now"
+    return f"{now:,} of {rows:,} rows applied now, the others were already applied"
 
 
 def _damaged(sink: SinkStatus) -> dict[str, Any]:

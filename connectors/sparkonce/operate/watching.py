@@ -17,8 +17,8 @@ from rich.text import Text
 from sparkonce.errors import MissingExtra, SparkonceError, StoreError, in_one_line
 from sparkonce.exactly_once.ledger import Ledger
 from sparkonce.exactly_once.totals import Pace
-from sparkonce.operate.admin import GRACE, Admin, SinkStatus, ago
-from sparkonce.operate.arguments import PAGE, counted, exactly, over_store, say, seconds, urgency
+from sparkonce.operate.admin import GRACE, Admin, SinkStatus, ago, counted
+from sparkonce.operate.arguments import PAGE, exactly, over_store, say, seconds, urgency
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pymysql
 import pytest
-from integration.support.mysql import Table, between, changes, feed, rows
+from integration.support.mysql import (
+    LOGGED,
+    Table,
+    between,
+    changes,
+    feed,
+    rows,
+    run,
+)
 
 from sparkonce.errors import OptionError, StoreRefused
 
@@ -19,6 +28,7 @@ def table(table: Table) -> Table:
     return table
 
 
+CREATED = "CREATE TABLE t (id INT PRIMARY KEY)"
 STATEMENTS = {
     "TRUNCATE {table}": 1,
     "ALTER TABLE {table} ADD COLUMN more INT FIRST": 1,
@@ -65,15 +75,44 @@ def _skipped(error: StoreRefused) -> str:
     return str(error).split("skipTransactions=")[1].split(",")[0]
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("binlog_row_image", "MINIMAL"), ("binlog_format", "STATEMENT")]
-)
-def test_a_server_whose_log_tells_too_little_is_refused_by_the_setting(
-    table: Table, name: str, value: str, set_global: Any
+SETTINGS = {
+    "binlog_row_image": "MINIMAL",
+    "binlog_format": "STATEMENT",
+    "binlog_row_value_options": "PARTIAL_JSON",
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_server_whose_log_tells_too_little_is_refused_and_the_cure_helps(
+    table: Table, mysql_name: str, name: str, set_global: Any
 ) -> None:
-    set_global(name, value)
-    with pytest.raises(StoreRefused, match=f"The server's {name} is '{value}'"):
+    if mysql_name == "mariadb" and name == "binlog_row_value_options":
+        pytest.skip("MariaDB logs JSON whole")
+    set_global(name, SETTINGS[name])
+    with pytest.raises(StoreRefused, match=f"The server's {name} is '{SETTINGS[name]}'") as refused:
         table.feed().begin()
+    table.run(refused.value.todo.removeprefix("run ").split(";")[0])
+    table.feed().begin()
+
+
+@pytest.mark.parametrize("name", ["log_bin", "gtid_mode"])
+def test_a_server_without_a_log_of_gtids_is_refused_and_the_cure_helps(
+    private_mysql: Any, mysql_name: str, name: str
+) -> None:
+    if mysql_name == "mariadb" and name == "gtid_mode":
+        pytest.skip("MariaDB has them always")
+    without = {
+        "log_bin": ("--skip-log-bin", "--server-id=1", "--binlog-format=ROW"),
+        "gtid_mode": (*LOGGED, "--gtid-mode=OFF", "--enforce-gtid-consistency=OFF"),
+    }[name]
+    server = private_mysql(*without)
+    run(server, CREATED)
+    with pytest.raises(StoreRefused, match=f"The server's {name} is '(0|OFF)'") as refused:
+        feed(server.url, "t").begin()
+    settings = re.findall(r"(\w+) = (\w+)", refused.value.todo)
+    cured = private_mysql(*without[1:], *(f"--{of}={to}" for of, to in settings))
+    run(cured, CREATED)
+    feed(cured.url, "t").begin()
 
 
 def test_rows_without_all_their_columns_are_refused(table: Table) -> None:
