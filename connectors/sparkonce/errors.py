@@ -158,7 +158,7 @@ class StoreUnreachable(StoreError):
 class StoreRefused(StoreError):
     """The store replied with an error.
 
-    Cause: credentials, rights, memory, a read-only server, or a name that does not exist.
+    Cause: credentials, rights, settings, memory, a read-only server, or a name that does not exist.
     Cure: correct what the message names, then restart the query.
     """
 

@@ -52,7 +52,7 @@ def test_recover_puts_refused_rows_aside_on_demand_and_doubles_nothing(
     assert failed.exit_code == 1
     assert "id '3'" in failed.output
     aside = ["-o", "onBadRow=deadLetter", "-o", f"deadLetter={world}-bad"]
-    assert "1 epochs recovered." in sparkonce("recover", query, *aside).output
+    assert "1 epoch recovered." in sparkonce("recover", query, *aside).output
     assert "0 epochs recovered." in sparkonce("recover", query, *aside).output
     found = {one["id"]: one["n"] for one in documents(elastic, world).values()}
     assert found == {0: 1, 1: 1, 2: 1, 3: 127, 4: 1}

@@ -108,15 +108,21 @@ def test_the_rate_is_that_of_the_last_epochs(decided: tuple[float, ...], wanted:
 # -- the board
 
 
+DRAWN_ID = "82867d58-4c67-4785-9090-8c271a04aa0c"
+
+
 def test_the_board_shows_each_sink_and_what_it_waits_for(world: MemoryWorld, admin: Admin) -> None:
     Query(world, id="done", checkpoint="/a").start().write(0, ["x", "y"])
     Query(world, id="new", checkpoint="/b").start().stage(0, ["x"])
+    Query(world, id=DRAWN_ID, checkpoint="/c").start().write(0, ["z"])
     out = io.StringIO()
     Console(file=out, width=160).print(board(admin.sinks()))
-    lines = {line.split()[0]: line for line in out.getvalue().splitlines() if "@" in line}
-    assert {name.partition("@")[0] for name in lines} == {"done", "new"}
-    (new,) = (line for name, line in lines.items() if name.startswith("new"))
-    assert "its first epoch" in new
+    _, head, *lines = (line.split() for line in out.getvalue().splitlines())
+    assert head[:2] == ["sink", "target"]
+    by_id = {line[0]: line for line in lines}
+    assert set(by_id) == {"done", "new", DRAWN_ID[:8]}
+    assert by_id["new"][-3:] == ["its", "first", "epoch"]
+    assert world.plan.target in by_id["done"]
 
 
 # -- what `sparkonce status` shows of few sinks and of many

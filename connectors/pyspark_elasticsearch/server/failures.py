@@ -21,8 +21,11 @@ from sparkonce.errors import (
     refused,
 )
 
+PIPELINE = "correct the row or the pipeline"
+REINDEX = "correct the row, or reindex with a mapping that can hold it"
 
-def _row(why: str, cure: str = "correct the mapping") -> KnownFailure:
+
+def _row(why: str, cure: str = REINDEX) -> KnownFailure:
     todo = f"{cure}, or set option onBadRow=deadLetter, which writes such rows to an index"
     return KnownFailure(FailureKind.ROW, why, todo)
 
@@ -69,8 +72,8 @@ BY_TYPE = {
     "parsing_exception": _row("the document is malformed"),
     "x_content_parse_exception": _row("the document is malformed"),
     "action_request_validation_exception": _row("the cluster rejects the document's id or size"),
-    "ingest_processor_exception": _row("the ingest pipeline failed on the document"),
-    "fail_processor_exception": _row("the ingest pipeline rejected the document"),
+    "ingest_processor_exception": _row("the ingest pipeline failed on the document", PIPELINE),
+    "fail_processor_exception": _row("the ingest pipeline rejected the document", PIPELINE),
     "failure_store_used": refused(
         "each try would add the row to the failure store again, unseen by this connector",
         'turn it off (PUT _data_stream/<name>/_options {"failure_store": {"enabled": false}}) and'

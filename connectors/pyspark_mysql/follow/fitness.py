@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from pyspark_mysql.binlog.gtids import (
     GtidPosition,
@@ -21,24 +23,15 @@ from sparkonce.reading import STARTS
 
 log = logging.getLogger("sparkonce")
 
-NEEDED = {"log_bin": "1", "binlog_format": "ROW", "binlog_row_image": "FULL"}
+NEEDED = {"log_bin": "ON", "binlog_format": "ROW", "binlog_row_image": "FULL"}
 NEEDED_OF_MYSQL = {"gtid_mode": "ON", "binlog_row_value_options": ""}
 """Settings with which the log has each changed row in full, before and after the change."""
 
-OF_CLIENTS = "; then let each client that writes connect again, because a session keeps its setting"
-CURES = {
-    "log_bin": "write log_bin = binlog, the name of its files, into [mysqld] of the server's"
-    " configuration, and restart the server",
-    "gtid_mode": "write gtid_mode = ON and enforce_gtid_consistency = ON into [mysqld] of the"
-    " server's configuration, and restart the server",
-    "binlog_format": f"run SET GLOBAL binlog_format = 'ROW'{OF_CLIENTS}",
-    "binlog_row_image": f"run SET GLOBAL binlog_row_image = 'FULL'{OF_CLIENTS}",
-    "binlog_row_value_options": f"run SET GLOBAL binlog_row_value_options = ''{OF_CLIENTS}",
+LINES = {
+    "log_bin": ("log_bin = binlog", "sync_binlog = 1"),
+    "gtid_mode": ("gtid_mode = ON", "enforce_gtid_consistency = ON"),
 }
-CAUSES = {
-    "log_bin": "the server keeps no binary log, which the stream reads",
-    "gtid_mode": "its binary log names no transaction by GTID, and an offset is a set of GTIDs",
-}
+"""What a configuration file has for a setting, where that is not the setting with its value."""
 
 LOGS_REPLICATED = ("log_replica_updates", "log_slave_updates")
 """The first name is MySQL's since 8.0.26."""
@@ -75,17 +68,29 @@ def log_server(session: MySqlSession) -> LogServer:
     with session.connected() as live:
         wanted = NEEDED if live.mariadb else NEEDED | NEEDED_OF_MYSQL
         (found,) = live.run("SELECT " + ", ".join(f"@@global.{name}" for name in wanted))
-        for (name, needed), value in zip(wanted.items(), map(str, found), strict=True):
-            if value.upper() != needed:
-                raise StoreRefused(
-                    f"The server's {name} is {value!r}",
-                    why=CAUSES.get(name, "its binary log lacks values of a changed row"),
-                    todo=f"{CURES[name]}. Transactions logged before stay unchanged",
-                )
+        given = dict(zip(wanted, (SWITCH.get(str(one), str(one)) for one in found), strict=True))
+        _require(given, wanted)
         if live.mariadb:
             return _mariadb(live)
         ((executed, purged),) = live.run("SELECT @@global.gtid_executed, @@global.gtid_purged")
         return LogServer(False, _one_line(executed), _one_line(purged))
+
+
+SWITCH = {"0": "OFF", "1": "ON"}
+
+
+def _require(given: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+    wrong = {name: given[name] for name in wanted if given[name].upper() != wanted[name]}
+    if not wrong:
+        return
+    lines = (LINES.get(name, (f"{name} = {wanted[name]}",)) for name in wrong)
+    raise StoreRefused(
+        "A stream can't follow a server with "
+        + ", ".join(f"{name} = {value}" for name, value in wrong.items()),
+        why="its binary log lacks changes, values of changed rows, or the GTIDs of transactions",
+        todo=f"append to its configuration file: [mysqld], {', '.join(chain(*lines))}, each on a"
+        " line of its own; restart the server. Transactions logged before stay unchanged",
+    )
 
 
 def _mariadb(live: LiveConnection) -> LogServer:

@@ -268,7 +268,8 @@ class Admin:
             raise SparkonceError(
                 f"Sink {name!r} has an epoch that is decided and not yet applied",
                 why="to forget it now would lose the rest of that epoch",
-                todo="run sparkonce recover first",
+                todo="run sparkonce recover first; if the store rejects a row, `sparkonce recover"
+                f" URL --sink {name} --drop` gives up the rows that are not applied yet",
             )
         tombstone = ledger.moved(
             owner=replace(ledger.owner.retire(), forgotten=True),

@@ -97,7 +97,7 @@ def known(admin: Admin, sink: str) -> SinkStatus:
     return found
 
 
-def admin_of(url: str, given: tuple[str, ...]) -> Admin:
+def admin_of(url: str, given: Sequence[str]) -> Admin:
     """The operations on the store at a URL."""
     connector = for_url(url)
     raw = {"url": url, **dict(pair(text) for text in given)}

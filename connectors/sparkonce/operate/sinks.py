@@ -85,10 +85,12 @@ def recover(admin: Admin, only: str | None, as_json: bool, **how: bool) -> None:
         page(json.dumps(done, indent=2))
     else:
         for one in done:
-            said = one.get("error") or _applied(one["applied"], one["rows"], how["accept_loss"])
+            said = one.get("error") or _applied(one, whole=not how["accept_loss"])
             at = "" if one["epoch"] is None else f"epoch {one['epoch']}: "
             say(f"{one['sink']}: {at}{said}")
         say(f"{counted(len(done) - failed, 'epoch')} recovered.")
+        if failed:
+            say("To give up the rest of an epoch: --sink SINK --drop.")
     if failed:
         raise click.exceptions.Exit(1)
 
@@ -230,16 +232,24 @@ def _tell_dropped(ledgers: list[Ledger | None], *, as_json: bool) -> None:
     say(f"{counted(len(gone), 'epoch')} dropped.")
 
 
-def _applied(now: int, rows: int, accept_loss: bool) -> str:
-    """What became of an epoch's rows. An accepted loss may be among those not applied now."""
-    if now == rows or accept_loss:
-        return f"{now:,} of {rows:,} rows applied now"
-    return f"{now:,} of {rows:,} rows applied now, the others were already applied"
+def _applied(one: dict[str, Any], *, whole: bool) -> str:
+    """What became of an epoch's rows; if it is not `whole`, some may be lost."""
+    said = f"{one['applied']:,} of {one['rows']:,} rows applied now"
+    said += f", {one['letters']:,} of them as dead letters" if one["letters"] else ""
+    before = whole and one["applied"] < one["rows"]
+    return f"{said}, the others were already applied" if before else said
 
 
 def _damaged(sink: SinkStatus) -> dict[str, Any]:
     """The report of a sink with a damaged record, whose pending work is unknown."""
-    return {"sink": sink.name, "epoch": None, "rows": None, "applied": 0, "error": str(sink.damage)}
+    return {
+        "sink": sink.name,
+        "epoch": None,
+        "rows": None,
+        "applied": 0,
+        "letters": 0,
+        "error": str(sink.damage),
+    }
 
 
 def _recovered(
@@ -248,10 +258,11 @@ def _recovered(
     assert sink.ledger is not None and sink.ledger.decision.manifest is not None  # noqa: S101, PT018
     rows = sink.ledger.decision.manifest.rows
     report: dict[str, Any] = {"sink": sink.name, "epoch": sink.ledger.decision.epoch, "rows": rows}
+    before, after = sink.ledger.totals.aside, None
     with Progress(console=Console(stderr=True), transient=True) as progress:
         bar = progress.add_task(f"epoch {sink.ledger.decision.epoch}", total=rows)
         try:
-            admin.recover(
+            after = admin.recover(
                 sink,
                 lambda more: progress.advance(bar, more),
                 accept_loss=accept_loss,
@@ -260,10 +271,11 @@ def _recovered(
         except SparkonceError as error:
             # The command still recovers the other sinks, and then exits with 1.
             report["error"] = str(error)
-        return {**report, "applied": int(progress.tasks[bar].completed)}
+        letters = 0 if after is None else after.totals.aside - before
+        return {**report, "applied": int(progress.tasks[bar].completed), "letters": letters}
 
 
-PATIENCE = 300.0
+PATIENCE = 60.0
 """Seconds for which an epoch may be decided and not finished before it counts as a risk."""
 
 SIGNS = {Level.FIT: ("ok", "green"), Level.RISK: ("risk", "yellow"), Level.UNFIT: ("no", "red")}
@@ -312,7 +324,7 @@ def _findings_of(sinks: Iterable[SinkStatus]) -> Iterator[Finding]:
                 f"Epoch {ledger.decision.epoch} of {sink.name} was decided {ago(decided_at)}, and"
                 " is not finished",
                 "its query has ended, or the server rejects a row",
-                "restart the query, or run sparkonce recover URL",
+                "restart the query, or run sparkonce recover URL, which shows the row",
             )
         if ledger is not None and ledger.totals.unstored:
             yield risk(

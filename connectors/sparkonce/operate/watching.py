@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable, Iterator
 from threading import Lock
@@ -158,7 +159,11 @@ def _family(figure: Figure, sinks: list[SinkStatus]) -> Metric:
     return family
 
 
-HEAD = ("sink", "epoch", "decided", "rows/s", "rows", "letters", "took", "staged", "waits for")
+HEAD = (
+    *("sink", "target", "epoch", "decided", "rows/s"),
+    *("rows", "letters", "took", "staged", "waits for"),
+)
+DRAWN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 WINDOW = 60.0
 """Seconds over which a rate is averaged."""
 
@@ -193,7 +198,7 @@ def board(sinks: list[SinkStatus]) -> Table:
     # A terminal of 80 columns has room for the name of a sink and the columns that are not empty.
     columns = [at for at in range(len(HEAD)) if at == 0 or any(row[at] for row in rows)]
     for at in columns:
-        is_text = HEAD[at] in ("sink", "waits for")
+        is_text = HEAD[at] in ("sink", "target", "waits for")
         table.add_column(HEAD[at], justify="left" if is_text else "right", overflow="fold")
     for row in rows:
         table.add_row(*(Text(row[at]) for at in columns))
@@ -201,19 +206,26 @@ def board(sinks: list[SinkStatus]) -> Table:
 
 
 def _cells(sink: SinkStatus) -> tuple[str, ...]:
-    ledger, name = sink.ledger, in_one_line(sink.name)
+    ledger, name = sink.ledger, in_one_line(_short(sink.name))
     if sink.damage is not None:
-        return name, "", "", "", "", "", "", "", "a restore"
+        return name, "", "", "", "", "", "", "", "", "a restore"
+    target = in_one_line(ledger.target) if ledger else ""
     staged = f"{sink.staged_bytes / 1e6:,.1f} MB" if sink.staged else ""
     if ledger is None or not ledger.totals.epochs:
-        return name, "", "", "", "", "", "", staged, "its first epoch"
+        return name, target, "", "", "", "", "", "", staged, "its first epoch"
     pace = ledger.pace
     took = f"{pace.stage + pace.decide + pace.apply:.2f} s" if pace else ""
     speed = f"{rate(ledger, time.time()):,.0f}"
     done = f"{ledger.decision.epoch:,}", ago(ledger.decision.decided_at), speed
     waits = "recover" if sink.is_unfinished else ""
     letters = f"{ledger.totals.aside:,}" if ledger.totals.aside else ""
-    return name, *done, f"{ledger.totals.rows:,}", letters, took, staged, waits
+    return name, target, *done, f"{ledger.totals.rows:,}", letters, took, staged, waits
+
+
+def _short(name: str) -> str:
+    """The id in the name of a sink; of an id that Spark drew its beginning."""
+    own = name.rpartition("@")[0] or name
+    return own[:8] if DRAWN.fullmatch(own) else own
 
 
 def rate(ledger: Ledger, now: float) -> float:

@@ -31,8 +31,8 @@ def decided(name: str, ledger: Ledger | None, kept: Mapping[int, Offsets]) -> Of
     if ledger is None or ledger.decision.epoch not in kept:
         raise SparkonceError(
             f"The store keeps no offsets of sink {name!r}",
-            why="the sink has decided nothing yet, or Python on the driver could not read its"
-            " checkpoint, or the offsets are too long",
+            why="the sink has decided nothing yet, or it is a batch, or Python on the driver could"
+            " not read its checkpoint, or the offsets are too long",
             todo="see `sparkonce status`; the store keeps offsets if Python on the driver can read"
             f" the checkpoint, and up to {LONGEST:,} bytes when compressed",
         )
