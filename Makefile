@@ -49,7 +49,7 @@ $(DEV): $(READY)
 	@touch $@
 
 .PHONY: model unit test slow durations test-all variant variants test-python test-bare \
-	servers lint types check bench site release example explore chaos reliability matrix
+	servers lint types check bench site release example explore chaos partitions reliability matrix
 check: lint types test
 
 # -- tests: CONTRIBUTING.md says which marker runs where
@@ -244,6 +244,12 @@ ROWS ?= 1000000
 SEED ?= 1
 chaos: $(CLASSES)
 	@$(SHARED) $(BIN)/python -m tools.chaos --store $(STORE) --kills $(KILLS) --rows $(ROWS) --seed $(SEED)
+
+# Clusters in network namespaces, cut from each other from the seed; needs root. STORE is one of
+# `python -m tools.partitions --help`.
+FAULTS ?= 20
+partitions: $(CLASSES)
+	@$(SHARED) $(BIN)/python -m tools.partitions --store $(STORE) --faults $(FAULTS) --seed $(SEED)
 
 # Makes the page and the plot from the records in docs/reliability/*.json.
 reliability: $(DEV)

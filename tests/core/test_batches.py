@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from tests.ledgers import by_part
@@ -129,7 +130,9 @@ def test_a_batch_lets_a_stream_that_lives_finish_what_it_decides(
     live, other = (Query(world, id=name, checkpoint=f"/{name}") for name in "ab")
     decide_and_die(live, 0, ["a/0"])
     other.start().write(0, ["b/0"])
-    monkeypatch.setattr("sparkonce.exactly_once.neighbours.time.sleep", lambda _: goes_on())
+    # Of this module alone: other threads of the process sleep, too.
+    clock = SimpleNamespace(sleep=lambda _: goes_on())
+    monkeypatch.setattr("sparkonce.exactly_once.neighbours.time", clock)
 
     def goes_on() -> None:
         live.start().write(0, ["a/0"])  # it skips them

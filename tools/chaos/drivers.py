@@ -9,7 +9,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from sparkonce.tck.spark.processes import Session
 FAILED = "terminated with error"
 """The text by which Spark reports a failed query; the reason follows."""
 
-EXPECTED = {"StoreUnreachable", "StoreRefused", "StagedDataMissing", "ConcurrentDriver"}
+EXPECTED = frozenset({"StoreUnreachable", "StoreRefused", "StagedDataMissing", "ConcurrentDriver"})
 """Errors that the connector may raise in a chaos run. Any other error is a false alarm: it claims
 that a checkpoint or the store lost data, or that a row or an option is wrong."""
 
@@ -56,12 +56,12 @@ class Mode:
 class ChaosDriver(Session):
     """A driver process."""
 
-    def __init__(self, home: Path, job: Job, env: Mapping[str, str], mode: Mode) -> None:
+    def __init__(self, home: Path, job: Job, spark: ChaosSpark, mode: Mode) -> None:
         home.mkdir(parents=True)
         self.home, self.mode = home, mode
         job.write(home / "job.json")
-        program = [sys.executable, "-m", "tools.chaos.query", str(home / "job.json")]
-        super().__init__(program, home / "driver.log", env)
+        program = [*spark.within, sys.executable, "-m", "tools.chaos.query", str(home / "job.json")]
+        super().__init__(program, home / "driver.log", spark.env)
 
     @property
     def said(self) -> str:
@@ -94,20 +94,24 @@ class ChaosDriver(Session):
         """An error of Python that the connector should have translated."""
         return None if self._known_end() else next(PYTHONS.finditer(self._why), None)
 
-    def alarms(self) -> set[str]:
+    def alarms(self, expected: Set[str] = EXPECTED) -> set[str]:
         """Errors without a cause, anywhere in its log."""
         log = self.said
         said = [*ERROR.findall(log), *BUG.findall(log)]
         if strange := self._strange_end():
             said.append(strange.groups())
-        return {name for name, _ in said} - EXPECTED
+        return {name for name, _ in said} - expected
 
 
 class ChaosSpark:
-    """Settings and environment of drivers, and the cluster, which starts on demand."""
+    """Settings and environment of drivers, and the cluster, which starts on demand.
 
-    def __init__(self, home: Path) -> None:
-        self.home, self._scratch = home, home / "scratch"
+    Attributes:
+        within: the words before the command of a driver that start it elsewhere.
+    """
+
+    def __init__(self, home: Path, within: Sequence[str] = ()) -> None:
+        self.home, self._scratch, self.within = home, home / "scratch", within
         self._scratch.mkdir(parents=True)
         self.env = {
             **os.environ,
@@ -155,9 +159,11 @@ class DriverKeeper(ABC):
         drivers: the number of started drivers.
         zombies: drivers that must end, with any error.
         deadline: the end of all waiting, by `time.monotonic()`.
+        expected: the errors that are no false alarms.
     """
 
     deadline = math.inf
+    expected: Set[str] = EXPECTED
 
     def __init__(self, home: Path, spark: ChaosSpark, names: Sequence[str]) -> None:
         self.home, self.spark, self.names = home, spark, names
@@ -193,7 +199,7 @@ class DriverKeeper(ABC):
         self.drivers += 1
         home = self.home / f"driver-{self.drivers:03d}"
         job = Job(self._queries(), self.spark.settings(self.mode))
-        self.driver = ChaosDriver(home, job, self.spark.env, self.mode)
+        self.driver = ChaosDriver(home, job, self.spark, self.mode)
         self._started.append(self.driver)
         return self.driver
 
@@ -278,7 +284,7 @@ class DriverKeeper(ABC):
 
     def alarms(self) -> list[str]:
         """False alarms of drivers, except those of zombies."""
-        said = ((driver.home.name, driver.alarms()) for driver in self._judged())
+        said = ((one.home.name, one.alarms(self.expected)) for one in self._judged())
         return [f"{name}: {', '.join(sorted(alarms))}" for name, alarms in said if alarms]
 
     def _judged(self) -> list[ChaosDriver]:

@@ -43,6 +43,7 @@ POINTS = {
 
 class ElasticsearchTarget(Target):
     name = format = "elasticsearch"
+    replicas = 0
     points = POINTS
     in_driver = ("prepare", "decide", "apply", "show", "finish", "clean")
     columns = ("part", "place", "amount", "cast(draw as string) as draw")
@@ -60,7 +61,7 @@ class ElasticsearchTarget(Target):
             for name, fields in FIELDS.items():
                 client.indices.create(
                     index=f"chaos-{name}",
-                    settings={"number_of_replicas": 0},
+                    settings={"number_of_replicas": self.replicas},
                     mappings={"dynamic": "strict", "properties": fields},
                 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from integration.support.servers.mysql import MySqlProcess, connect, private_binary, version_at
@@ -40,6 +40,7 @@ POINTS = {
 
 class MySqlTarget(Target):
     name = format = "mysql"
+    tables: Mapping[str, str] = TABLES
     points = POINTS
     in_driver = ("lock", "apply", "drop", "decide", "commit")
     columns = ("part", "place", "amount", "cast(draw as string) as draw")
@@ -53,7 +54,7 @@ class MySqlTarget(Target):
 
     def prepare(self) -> None:
         with connect(self.url) as client, client.cursor() as cursor:
-            for name, columns in TABLES.items():
+            for name, columns in self.tables.items():
                 cursor.execute(f"CREATE TABLE chaos_{name} ({columns})")
 
     def options(self, query: str) -> dict[str, str]:

@@ -3,14 +3,42 @@
 from __future__ import annotations
 
 import json
+import os
+import platform
+import re
+import subprocess
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
 from tools.chaos import plan
 
 MOST_SAMPLES = 500
+ROOT = Path(__file__).parents[2]
+
+
+def made() -> dict[str, str]:
+    """The commit, the date and the machine of a run that begins now."""
+    asked = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    commit = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
+    memory = psutil.virtual_memory().total / 2**30
+    return {
+        "commit": commit.stdout.strip() or "unknown",
+        "date": time.strftime("%Y-%m-%d"),
+        "machine": f"{os.cpu_count()} cores, {memory:.0f} GiB, {_processor()}",
+    }
+
+
+def _processor() -> str:
+    with suppress(OSError):
+        found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        if found:
+            return found[1]
+    return platform.machine()
 
 
 @dataclass(frozen=True)
@@ -40,6 +68,7 @@ class RunResult:
 
     Attributes:
         asked: the requested rows; with seed and kills they reproduce the run.
+        made: the commit, the date and the machine of the run.
         ends: the number of drivers that ended by themselves, by the name of the error.
         alarms: false alarms of drivers.
         broken: broken promises, in words.
@@ -48,6 +77,7 @@ class RunResult:
     seed: int
     asked: int = 0
     versions: Mapping[str, str]
+    made: Mapping[str, str] = field(default_factory=made)
     struck: list[Any] = field(default_factory=list)
     rows: int = 0
     epochs: Mapping[str, int] = field(default_factory=dict)

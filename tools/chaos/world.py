@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from integration.support.proxy import Proxy
 from tools.chaos.drivers import Broken, ChaosSpark, DriverKeeper, Mode
@@ -32,13 +33,13 @@ EVENTS = {
 TIMEOUT, PATIENT = 5, 90
 
 
-class ChaosWorld(DriverKeeper):
-    """The parts of a run; produces `burst` events at a time, until the `deadline`."""
+class World(DriverKeeper):
+    """A driver with both queries; produces `burst` events at a time, until the `deadline`."""
 
     def __init__(
         self,
         target: Target,
-        proxy: Proxy,
+        url: str,
         topic: Topic,
         spark: ChaosSpark,
         home: Path,
@@ -47,13 +48,13 @@ class ChaosWorld(DriverKeeper):
         deadline: float,
     ) -> None:
         super().__init__(home, spark, QUERIES)
-        self.target, self.proxy, self.topic = target, proxy, topic
+        self.target, self.url, self.topic = target, url, topic
         self.burst, self.deadline = burst, deadline
 
     def committed(self) -> dict[str, Ends]:
         """The offsets up to which each query has committed."""
         epochs = self.epochs()
-        return {name: _ends(self.checkpoint(name), epochs[name]) for name in QUERIES}
+        return {name: ends_of(self.checkpoint(name), epochs[name]) for name in QUERIES}
 
     # -- moments
 
@@ -87,21 +88,6 @@ class ChaosWorld(DriverKeeper):
                 raise Broken(f"the queries did not reach the end: {self.epochs()}")
             time.sleep(0.2)
 
-    # -- last checks
-
-    def must_fail(self, error: str) -> str:
-        """Wait until the driver has ended with this error; return the error."""
-        driver, limit = self.driver, time.monotonic() + 120.0
-        if driver is None:
-            raise Broken("no driver exists")
-        while driver.alive and time.monotonic() < limit:
-            self.topic.produce(self.burst)
-            time.sleep(1.0)
-        name, text = driver.end()
-        if driver.alive or name != error:
-            raise Broken(f"the driver did not end with {error}, but with {name}: {text}")
-        return f"{name}: {text}"
-
     # -- set-up
 
     def _queries(self) -> Mapping[str, Query]:
@@ -116,13 +102,34 @@ class ChaosWorld(DriverKeeper):
         }
         writes = {
             **self.target.options(name),
-            "url": self.proxy.url,
+            "url": self.url,
             "timeout": str(PATIENT if self.mode.patient else TIMEOUT),
             "chunkRows": "500",
             "checkpointLocation": str(self.checkpoint(name)),
         }
         columns = self.target.columns if name == ROWS else ("side", "bucket", "n", "amount")
         return Query(("kafka", self.target.format), reads, writes, columns, EVENTS[name])
+
+
+class ChaosWorld(World):
+    """The parts of a chaos run; a proxy lies between the driver and the store."""
+
+    def __init__(self, target: Target, proxy: Proxy, *rest: Any, **how: Any) -> None:
+        super().__init__(target, proxy.url, *rest, **how)
+        self.proxy = proxy
+
+    def must_fail(self, error: str) -> str:
+        """Wait until the driver has ended with this error; return the error."""
+        driver, limit = self.driver, time.monotonic() + 120.0
+        if driver is None:
+            raise Broken("no driver exists")
+        while driver.alive and time.monotonic() < limit:
+            self.topic.produce(self.burst)
+            time.sleep(1.0)
+        name, text = driver.end()
+        if driver.alive or name != error:
+            raise Broken(f"the driver did not end with {error}, but with {name}: {text}")
+        return f"{name}: {text}"
 
 
 def fresh(home: Path) -> Path:
@@ -132,7 +139,8 @@ def fresh(home: Path) -> Path:
     return home
 
 
-def _ends(home: Path, epoch: int) -> Ends:
+def ends_of(home: Path, epoch: int) -> Ends:
+    """The offsets of an epoch in a checkpoint; of epoch -1 none."""
     if epoch < 0:
         return {}
     *_, last = (home / "offsets" / str(epoch)).read_text().splitlines()

@@ -23,7 +23,7 @@ from integration.support.servers.finder import (
     first_that_works,
     installing,
 )
-from integration.support.servers.process import HOST, Port, ServerProcess
+from integration.support.servers.process import HERE, Place, Port, ServerProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 CONFIG = """
 cluster.name: sparkonce-test
-network.host: 127.0.0.1
+network.host: {host}
 cluster.routing.allocation.disk.threshold_enabled: false
 # Each check of the disks removes the block of a full disk, which tests set themselves.
 cluster.info.update.interval: 24h
@@ -198,8 +198,9 @@ class ElasticsearchProcess(ServerProcess):
         collector: str = "Serial",
         scheme: str = "http",
         files: Mapping[str, bytes] | None = None,
+        place: Place = HERE,
     ) -> None:
-        super().__init__()
+        super().__init__(place)
         self._tree, self._scheme = tree, scheme
         self._java = java_for(tree.version)
         self._transport = Port()
@@ -219,16 +220,16 @@ class ElasticsearchProcess(ServerProcess):
             own.append("discovery.type: single-node")
         if not any(line.startswith("xpack.security") for line in config):
             own.append("xpack.security.enabled: false")
-        text = "\n".join([CONFIG, *own, *config, ""])
+        text = "\n".join([CONFIG.format(host=self.host), *own, *config, ""])
         (self.settings / "elasticsearch.yml").write_text(text)
 
     @property
     def url(self) -> str:
-        return f"{self._scheme}://{HOST}:{self.port}"
+        return f"{self._scheme}://{self.host}:{self.port}"
 
     @property
     def transport(self) -> str:
-        return f"{HOST}:{self._transport.number}"
+        return f"{self.host}:{self._transport.number}"
 
     def command(self) -> list[str]:
         return self._tree.command(self._java, self.directory, self.data, _not_root())

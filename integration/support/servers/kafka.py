@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from demo.java import java_home
 from integration.support.servers.cache import jars
 from integration.support.servers.finder import UnavailableError
-from integration.support.servers.process import HOST, Port, ServerProcess
+from integration.support.servers.process import HERE, Place, Port, ServerProcess
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -46,19 +46,25 @@ def source_jars() -> list[Path]:
     return jars(*SOURCE, whole=False)
 
 
+def obtain() -> None:
+    """Download what broker and source need, for a program that is about to lose its network."""
+    jars(BROKER)
+    source_jars()
+
+
 class KafkaProcess(ServerProcess):
     """A private broker."""
 
     start_seconds = 60.0
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, place: Place = HERE) -> None:
+        super().__init__(place)
         self._controller = Port()
         self._jars = jars(BROKER)
         self._settings = self.directory / "server.properties"
         self._settings.write_text(
             SETTINGS.format(
-                host=HOST,
+                host=self.host,
                 port=self.port,
                 controller=self._controller.number,
                 data=self.directory / "data",
@@ -68,7 +74,7 @@ class KafkaProcess(ServerProcess):
     @property
     def address(self) -> str:
         """The value of `bootstrap.servers`."""
-        return f"{HOST}:{self.port}"
+        return f"{self.host}:{self.port}"
 
     def start(self) -> Self:
         if not (self.directory / "data").exists():

@@ -13,7 +13,7 @@ from zlib import crc32
 
 from integration.support.servers.cache import kept, tree, unpacked
 from integration.support.servers.finder import Finder, UnavailableError, installing
-from integration.support.servers.process import HOST, Binary, ServerProcess
+from integration.support.servers.process import HERE, HOST, Binary, Place, ServerProcess
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,6 +34,10 @@ CREATE DATABASE IF NOT EXISTS {DATABASE} CHARACTER SET utf8mb4;
 CREATE USER IF NOT EXISTS 'root'@'{HOST}';
 GRANT ALL ON *.* TO 'root'@'{HOST}' WITH GRANT OPTION;
 """
+
+
+ELSEWHERE = f"SET SESSION sql_log_bin = 0;{INIT}{INIT.replace(HOST, '%')}"
+"""For a server in another place: root may come from anywhere, and no replica hears of it."""
 
 
 def connect(url: str, **settings: Any) -> Connection[Any]:
@@ -129,22 +133,22 @@ class MySqlProcess(ServerProcess):
     start_seconds = 60.0
     stop_seconds = 30.0
 
-    def __init__(self, binary: Binary, *config: str) -> None:
-        super().__init__()
+    def __init__(self, binary: Binary, *config: str, place: Place = HERE) -> None:
+        super().__init__(place)
         self._binary, self.config = binary, list(config)
         self.data: Path = self.directory / "data"
         self._user = [f"--user={'root' if os.geteuid() == 0 else os.environ.get('USER', '')}"]
 
     @property
     def url(self) -> str:
-        return f"mysql://root@{HOST}:{self.port}/{DATABASE}"
+        return f"mysql://root@{self.host}:{self.port}/{DATABASE}"
 
     @property
     def socket(self) -> str:
         return str(self.directory / "s")
 
     def start(self) -> Self:
-        (self.directory / "init.sql").write_text(INIT)
+        (self.directory / "init.sql").write_text(INIT if self.place is HERE else ELSEWHERE)
         if not self.data.exists():
             shutil.copytree(new_data(self._binary), self.data)
         return super().start()
@@ -156,7 +160,7 @@ class MySqlProcess(ServerProcess):
             f"--datadir={self.data}",
             f"--tmpdir={self.directory}",
             f"--port={self.port}",
-            f"--bind-address={HOST}",
+            f"--bind-address={HOST if self.place is HERE else '*'}",
             f"--socket={self.socket}",
             f"--pid-file={self.directory / 'pid'}",
             f"--init-file={self.directory / 'init.sql'}",
@@ -169,7 +173,7 @@ class MySqlProcess(ServerProcess):
     def answers(self) -> bool:
         """Whether the server sends its greeting: it listens only once it is ready."""
         try:
-            with socket.create_connection((HOST, self.port), timeout=1) as connection:
+            with socket.create_connection((self.host, self.port), timeout=1) as connection:
                 return b"\0" in connection.recv(64)
         except OSError:
             return False

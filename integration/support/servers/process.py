@@ -26,6 +26,24 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a server runs.
+
+    Attributes:
+        host: its address.
+        within: the words before its command that start it there.
+        port: its port; 0 for a free one.
+    """
+
+    host: str = HOST
+    within: tuple[str, ...] = ()
+    port: int = 0
+
+
+HERE = Place()
+
+
 class Port:
     """A free port, chosen by the system and reserved until released.
 
@@ -108,7 +126,8 @@ class ServerProcess(ABC):
     start_seconds = 20.0
     stop_seconds = 10.0
 
-    def __init__(self) -> None:
+    def __init__(self, place: Place = HERE) -> None:
+        self.place = place
         self._port = Port()
         self._scratch = tempfile.TemporaryDirectory(prefix="sparkonce-", ignore_cleanup_errors=True)
         self._process: subprocess.Popen[bytes] | None = None
@@ -121,11 +140,15 @@ class ServerProcess(ABC):
     def answers(self) -> bool:
         """Whether the server is ready: it listens, unless a subclass has a better check."""
         with socket.socket() as probe:
-            return probe.connect_ex((HOST, self.port)) == 0
+            return probe.connect_ex((self.host, self.port)) == 0
+
+    @property
+    def host(self) -> str:
+        return self.place.host
 
     @property
     def port(self) -> int:
-        return self._port.number
+        return self.place.port or self._port.number
 
     @property
     def directory(self) -> Path:
@@ -171,6 +194,12 @@ class ServerProcess(ABC):
         self._running().kill()
         self._reap()
 
+    def revive(self) -> None:
+        """Start a server that has ended, was killed, or ended by itself."""
+        if self._process:
+            self.kill()
+        self.start()
+
     def restart(self) -> None:
         self.stop()
         self.start()
@@ -202,7 +231,7 @@ class ServerProcess(ABC):
     def _launch(self) -> None:
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                self.command(),
+                [*self.place.within, *self.command()],
                 cwd=self.directory,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from integration.support.servers.cache import tree
 from integration.support.servers.finder import Finder, UnavailableError, installing
-from integration.support.servers.process import HOST, Binary, ServerProcess
+from integration.support.servers.process import HERE, Binary, Place, ServerProcess
 
 if TYPE_CHECKING:
     from redis import Redis
@@ -92,15 +92,15 @@ class RedisProcess(ServerProcess):
     It persists nothing by default; `RedisProcess("appendonly yes")` does.
     """
 
-    def __init__(self, *config: str, binary: Binary | None = None) -> None:
+    def __init__(self, *config: str, binary: Binary | None = None, place: Place = HERE) -> None:
         self._binary = binary or REDIS.program()
-        super().__init__()
-        own = [f"bind {HOST}", f"port {self.port}", f'dir "{self.directory}"', 'save ""']
+        super().__init__(place)
+        own = [f"bind {self.host}", f"port {self.port}", f'dir "{self.directory}"', 'save ""']
         (self.directory / "redis.conf").write_text("\n".join([*own, *config, ""]))
 
     @property
     def url(self) -> str:
-        return f"redis://{HOST}:{self.port}/0"
+        return f"redis://{self.host}:{self.port}/0"
 
     def command(self) -> list[str]:
         return [*self._binary.command, str(self.directory / "redis.conf")]
@@ -108,7 +108,7 @@ class RedisProcess(ServerProcess):
     def answers(self) -> bool:
         """Treat any reply to PING as ready, also "log in first", but not "still loading"."""
         try:
-            with socket.create_connection((HOST, self.port), timeout=1) as connection:
+            with socket.create_connection((self.host, self.port), timeout=1) as connection:
                 connection.sendall(b"PING\r\n")
                 reply = connection.recv(64)
         except OSError:
@@ -117,12 +117,15 @@ class RedisProcess(ServerProcess):
 
 
 class SentinelProcess(RedisProcess):
-    """A Sentinel that watches a primary named `mymaster`, with a quorum of one."""
+    """A Sentinel that watches a primary named `mymaster`."""
 
-    def __init__(self, primary: RedisProcess) -> None:
-        watched = f"sentinel monitor {SERVICE} {HOST} {primary.port} 1"
+    def __init__(
+        self, primary: RedisProcess, *config: str, quorum: int = 1, place: Place = HERE
+    ) -> None:
+        watched = f"sentinel monitor {SERVICE} {primary.host} {primary.port} {quorum}"
         quick = ("down-after-milliseconds {} 1000", "failover-timeout {} 5000")
-        super().__init__(watched, *(f"sentinel {one.format(SERVICE)}" for one in quick))
+        timing = (f"sentinel {one.format(SERVICE)}" for one in quick)
+        super().__init__(watched, *timing, *config, place=place)
 
     def command(self) -> list[str]:
         return [*super().command(), "--sentinel"]

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from integration.support.proxy import Plan, Proxy
-from integration.support.servers.process import HOST, wait_until
+from integration.support.servers.process import HERE, HOST, Place, wait_until
 from integration.support.servers.redis import RedisProcess, connect
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ CONFIG = (
 class Node(RedisProcess):
     """A node; the port of its bus is free, too."""
 
-    def __init__(self, *config: str, announces: bool = False) -> None:
-        super().__init__(*CONFIG, *config)
+    def __init__(self, *config: str, announces: bool = False, place: Place = HERE) -> None:
+        super().__init__(*CONFIG, *config, place=place)
         if announces:  # clients use another address, other nodes do not
             with (self.directory / "redis.conf").open("a") as file:
                 file.write(f"cluster-announce-bus-port {self.port + BUS}\n")
@@ -62,9 +62,9 @@ class Node(RedisProcess):
         return [slot for low, *high in bounds for slot in range(low, (high or [low])[0] + 1)]
 
 
-def new_node(*config: str, announces: bool = False) -> Node:
+def new_node(*config: str, announces: bool = False, place: Place = HERE) -> Node:
     while True:
-        node = Node(*config, announces=announces)
+        node = Node(*config, announces=announces, place=place)
         if node.port + BUS < 65_536:
             with socket.socket() as bus:
                 if bus.connect_ex((HOST, node.port + BUS)):
@@ -107,7 +107,7 @@ class RedisCluster:
 
     @property
     def url(self) -> str:
-        return "redis+cluster://" + ",".join(f"{HOST}:{node.port}" for node in self.nodes[:3])
+        return "redis+cluster://" + ",".join(f"{node.host}:{node.port}" for node in self.nodes[:3])
 
     def living(self) -> list[Node]:
         return [node for node in self.nodes if node.alive]
@@ -163,7 +163,7 @@ class RedisCluster:
         for node, first, end in zip(heads, bounds, bounds[1:], strict=False):
             node.ask("CLUSTER", "ADDSLOTS", *range(first, end))
         for node in self.nodes[1:]:
-            node.ask("CLUSTER", "MEET", HOST, self.nodes[0].port)
+            node.ask("CLUSTER", "MEET", self.nodes[0].host, self.nodes[0].port)
         wait_until(self._all_know_all, 20, "the nodes do not know each other")
         for at, node in enumerate(others):
             node.ask("CLUSTER", "REPLICATE", heads[at % self.primaries].id)
@@ -179,7 +179,7 @@ class RedisCluster:
 
 
 def migrate(origin: Node, to: Node, keys: Iterable[bytes]) -> None:
-    origin.ask("MIGRATE", HOST, to.port, "", 0, 5000, "KEYS", *keys)
+    origin.ask("MIGRATE", to.host, to.port, "", 0, 5000, "KEYS", *keys)
 
 
 def _is_linked(node: Node) -> bool:

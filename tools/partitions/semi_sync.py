@@ -1,0 +1,141 @@
+"""MySQL with semi-synchronous replication; an operator promotes a replica by hand."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from tools.partitions.virtual_address import LOGGED, PORT, BehindAddress
+
+SOURCE = (
+    "CHANGE REPLICATION SOURCE TO SOURCE_HOST = '{host}', SOURCE_PORT = {port},"
+    " SOURCE_USER = 'root', SOURCE_AUTO_POSITION = 1, GET_SOURCE_PUBLIC_KEY = 1,"
+    " SOURCE_CONNECT_RETRY = 1, SOURCE_HEARTBEAT_PERIOD = 1, SOURCE_RETRY_COUNT = 1000000"
+)
+STATUS = "SHOW REPLICA STATUS"
+GIVES_UP = 5.0
+"""Seconds without the primary after which the operator promotes a replica."""
+
+FOREVER, BRIEFLY = 3_600_000, 1000
+"""Milliseconds for which a commit waits for a replica, before it ends without one."""
+
+
+class SemiSync(BehindAddress):
+    """A commit waits for one replica, for as long as it takes."""
+
+    name, waits = "semi-sync", FOREVER
+
+    def settings(self, name: str) -> tuple[str, ...]:
+        plugins = "semisync_source.so;semisync_replica.so;mysql_clone.so"
+        return (
+            *LOGGED,
+            f"--plugin-load-add={plugins}",
+            "--loose-rpl-semi-sync-replica-enabled=ON",
+            f"--loose-rpl-semi-sync-source-timeout={self.waits}",
+            "--replica-net-timeout=4",
+            f"--report-host={self.network.places[name].host}",
+        )
+
+    @property
+    def version(self) -> str:
+        return f"{super().version}, semi-synchronous, {self.waits / 1000:g} s, 2 replicas"
+
+    def start(self, stack: Any) -> None:
+        super().start(stack)
+        self._primary, self._missed = self.machines[0], 0.0
+        self._lead(self._primary)
+        for name in self.machines[1:]:
+            self._follow(name)
+
+    def primary(self) -> str:
+        """The primary; another one, if neither operator nor replicas reach the old one."""
+        if self._is_served():
+            self._missed = 0.0
+        elif not self._missed:
+            self._missed = time.monotonic()
+        elif time.monotonic() - self._missed > GIVES_UP:
+            self._promote()
+        return self._primary
+
+    def is_whole(self) -> bool:
+        return all(name == self._primary or self._is_replica(name) for name in self.machines)
+
+    def _is_served(self) -> bool:
+        """Whether some replica hears the primary; the operator stands on the replicas' side."""
+        rows = [self.asked(name, STATUS) for name in self.machines if name != self._primary]
+        return any(row and row[0]["Replica_IO_Running"] == "Yes" for row in rows)
+
+    def _promote(self) -> None:
+        """Let the replica that has the most transactions take over."""
+        others = [name for name in self.machines if name != self._primary]
+        for name in others:
+            self.ask(name, "STOP REPLICA IO_THREAD")
+        had = {name: self.ask(name, STATUS)[0] for name in others}
+        first, second = others
+        most = first if self._has_all(first, had[second]) else second
+        gtids = had[most]["Retrieved_Gtid_Set"].replace("\n", "")
+        if gtids:
+            self.ask(most, f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{gtids}', 4)")
+        self._primary, self._missed = most, 0.0
+        self._lead(most)
+        for name in others:
+            if name != most:
+                self._follow(name)
+
+    def _has_all(self, name: str, other: dict[str, Any]) -> bool:
+        """Whether a replica has received all that another one has received."""
+        own = self.ask(name, STATUS)[0]
+        mine, theirs = (
+            f"{one['Retrieved_Gtid_Set']},{one['Executed_Gtid_Set']}".strip(",").replace("\n", "")
+            for one in (own, other)
+        )
+        (row,) = self.ask(name, f"SELECT GTID_SUBSET('{theirs}', '{mine}') AS yes")
+        return bool(row["yes"])
+
+    def _lead(self, name: str) -> None:
+        enabled = "SET GLOBAL rpl_semi_sync_source_enabled = {}"
+        self.ask(name, "STOP REPLICA", "RESET REPLICA ALL", enabled.format("ON"))
+        self.ask(name, "SET GLOBAL super_read_only = OFF", "SET GLOBAL read_only = OFF")
+
+    def _follow(self, name: str) -> None:
+        place = self.network.places[self._primary]
+        self.ask(name, "SET GLOBAL rpl_semi_sync_source_enabled = OFF", "STOP REPLICA")
+        self.ask(name, "SET GLOBAL super_read_only = ON")
+        self.ask(name, SOURCE.format(host=place.host, port=PORT), "START REPLICA")
+
+    def _is_replica(self, name: str) -> bool:
+        """Whether a machine follows the primary; an old primary begins to."""
+        row = self.asked(name, STATUS)
+        if row and row[0]["Source_Host"] == self.network.places[self._primary].host:
+            status = row[0]
+            if status["Replica_SQL_Running"] == "Yes" and not status["Last_IO_Errno"]:
+                return bool(status["Replica_IO_Running"] == "Yes")
+        if self._has_more(name):
+            self._clone(name)
+        else:
+            self._follow(name)
+        return False
+
+    def _has_more(self, name: str) -> bool:
+        """Whether a machine has transactions that the primary never had."""
+        (own,) = self.ask(name, "SELECT @@global.gtid_executed AS had")
+        had = own["had"].replace("\n", "")
+        (row,) = self.ask(
+            self._primary, f"SELECT GTID_SUBSET('{had}', @@global.gtid_executed) AS yes"
+        )
+        return not row["yes"]
+
+    def _clone(self, name: str) -> None:
+        """Replace all that a machine has by what the primary has; the server then ends."""
+        place = self.network.places[self._primary]
+        donor = f"SET GLOBAL clone_valid_donor_list = '{place.host}:{PORT}'"
+        self.ask(name, "STOP REPLICA", "SET GLOBAL super_read_only = OFF", donor)
+        clone = f"CLONE INSTANCE FROM 'root'@'{place.host}':{PORT} IDENTIFIED BY ''"
+        self.asked(name, clone)
+        self.nodes[name].revive()
+
+
+class BriefSemiSync(SemiSync):
+    """A commit waits for a replica for a second: then a failover may lose it."""
+
+    name, waits, loses = "semi-sync-brief", BRIEFLY, True
