@@ -51,7 +51,7 @@ class ElasticsearchCluster(ElasticsearchTarget, Cluster):
         private_tree()
 
     def start(self, stack: ExitStack) -> None:
-        """Start all nodes at once: none is ready before most of them are."""
+        """Start all nodes together: none is ready before most of them are."""
         for disk in self.disks.values():
             stack.callback(disk.close)
         for node in self.nodes.values():
