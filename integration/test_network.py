@@ -45,10 +45,10 @@ with RedisProcess("protected-mode no", "bind 0.0.0.0", place=network.places["a"]
     seen["the server is deaf"] = ask("b", own, port)
     network.heal()
     seen["healed"] = ask("b", own, port)
-    network.move("10.77.0.100", "a")
-    seen["a virtual address"] = ask("b", "10.77.0.100", port)
-    network.move("10.77.0.100", "b")
-    seen["which has moved"] = ask("a", "10.77.0.100", port)
+    network.move("127.77.0.100", "a")
+    seen["a virtual address"] = ask("b", "127.77.0.100", port)
+    network.move("127.77.0.100", "b")
+    seen["which has moved"] = ask("a", "127.77.0.100", port)
 print(json.dumps(seen))
 """
 

@@ -63,7 +63,6 @@ class Cluster(Target):
     Attributes:
         machines: their names.
         skipped: faults that this kind can't have, and why.
-        access: options that every client needs, besides the URL.
         loses: whether the cluster may lose writes that it acknowledged, with these settings.
         servers: the servers of each machine.
         clocks, disks: the clock and the disk of each machine.
@@ -71,7 +70,6 @@ class Cluster(Target):
 
     machines: tuple[str, ...]
     skipped: Mapping[str, str] = {}
-    access: Mapping[str, str] = {}
     loses = False
 
     def __init__(self, network: Network, home: Path) -> None:

@@ -19,7 +19,9 @@ APART = "SPARKONCE_PARTITIONS_APART"
 PROGRAMS = {"ip": "iproute2", "tc": "iproute2", "nft": "nftables", "unshare": "util-linux"}
 """The programs that a network needs, and Debian's packages."""
 
-BRIDGE, SUBNET = "bridge", "10.77.0"
+BRIDGE, SUBNET = "bridge", "127.77.0"
+"""Addresses that servers take for local ones: those need no TLS, and no limits of production."""
+
 OPERATOR = f"{SUBNET}.254"
 """The address of this program."""
 
@@ -84,7 +86,7 @@ class Network:
         # The folder of names is shared with the machine, unless this namespace hides it.
         os.makedirs("/run/netns", exist_ok=True)
         _run("mount -t tmpfs tmpfs /run/netns")
-        _run("ip link set lo up")
+        _free_subnet(())
         _run(f"ip link add {BRIDGE} type bridge")
         _run(f"ip addr add {OPERATOR}/24 dev {BRIDGE}")
         _run(f"ip link set {BRIDGE} up")
@@ -92,9 +94,9 @@ class Network:
             _run(f"ip netns add {name}")
             _run(f"ip link add to-{name} type veth peer name eth0 netns {name}")
             _run(f"ip link set to-{name} master {BRIDGE} up")
-            _run(f"ip -n {name} addr add {place.host}/24 dev eth0")
-            _run(f"ip -n {name} link set lo up")
+            _free_subnet(place.within)
             _run(f"ip -n {name} link set eth0 up")
+            _run(f"ip -n {name} addr add {place.host}/24 dev eth0")
         _rules(RULES)
 
     def cut(self, links: Iterable[Link]) -> None:
@@ -134,6 +136,20 @@ class Network:
     def _add(self, which: str, links: Iterable[Link]) -> None:
         pairs = (f"{self.places[one].host} . {self.places[to].host}" for one, to in links)
         _rules(f"add element bridge links {which} {{ {', '.join(pairs)} }}\n")
+
+
+LOOPBACK = """
+ip link set lo up
+ip addr del 127.0.0.1/8 dev lo
+ip addr add 127.0.0.1/32 dev lo
+echo 1 > /proc/sys/net/ipv4/conf/all/route_localnet
+echo 1 > /proc/sys/net/ipv4/conf/default/route_localnet
+"""
+
+
+def _free_subnet(within: Sequence[str]) -> None:
+    """Let a namespace keep only 127.0.0.1 to itself, and route the subnet."""
+    subprocess.run([*within, "sh", "-ec", LOOPBACK], check=True)
 
 
 def _run(command: str) -> None:

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pymysql
 from integration.support.servers.mysql import DATABASE, MySqlProcess, connect, private_binary
@@ -33,7 +33,6 @@ class BehindAddress(MySqlTarget, Cluster):
 
     machines = "n1", "n2", "n3"
     tables = KEYED
-    access: ClassVar = {"tlsMode": "off"}
     server_name = "mysql"
 
     def __init__(self, network: Network, home: Path) -> None:

@@ -116,4 +116,4 @@ class PartitionWorld(World):
     def _query(self, name: str) -> Query:
         query = super()._query(name)
         more = {"onLostCommit": self._advice[name]} if name in self._advice else {}
-        return replace(query, writes={**query.writes, **self.target.access, **more})
+        return replace(query, writes={**query.writes, **more})
