@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, ClassVar
 
-from tools.partitions.virtual_address import LOGGED, PORT, BehindAddress
+from tools.partitions.plan import CLOCK
+from tools.partitions.virtual_address import LOGGED, NO_CLOCK, PORT, BehindAddress
 
 SOURCE = (
     "CHANGE REPLICATION SOURCE TO SOURCE_HOST = '{host}', SOURCE_PORT = {port},"
@@ -24,6 +25,7 @@ class SemiSync(BehindAddress):
     """A commit waits for one replica, for as long as it takes."""
 
     name, waits = "semi-sync", FOREVER
+    skipped: ClassVar = {CLOCK: NO_CLOCK}
 
     def settings(self, name: str) -> tuple[str, ...]:
         plugins = "semisync_source.so;semisync_replica.so;mysql_clone.so"
