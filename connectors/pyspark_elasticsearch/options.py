@@ -9,7 +9,7 @@ from pyspark_elasticsearch.read.fields import names
 from pyspark_elasticsearch.server import address
 from pyspark_elasticsearch.target.templates import index_name, plain_name
 from pyspark_elasticsearch.write.documents import MODES
-from sparkonce.exactly_once.bad_rows import max_bad_rows
+from sparkonce.exactly_once.bad_rows import MAX_BAD_ROWS
 from sparkonce.option_values import boolean, choice, columns, integer, is_object, pattern
 from sparkonce.options import COMMON, Option
 from sparkonce.reading import FOLLOWS, READS, STARTS
@@ -88,14 +88,7 @@ OPTIONS = (
         "fail",
     ),
     Option("deadLetter", "The index for `onBadRow=deadLetter`.", plain_name),
-    Option(
-        "maxBadRows",
-        "The most rows of an epoch that `onBadRow=deadLetter` puts aside: a number, or a share and"
-        " always 10 rows. With more the query stops, as the index may be at fault. Epochs without"
-        " a stored row count together.",
-        max_bad_rows,
-        max_bad_rows("10%"),
-    ),
+    MAX_BAD_ROWS,
     Option(
         "visibleAlias",
         "Append: an alias for this query alone, through which readers see whole epochs; it needs"

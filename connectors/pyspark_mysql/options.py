@@ -13,7 +13,7 @@ from pyspark_mysql.read.source import subquery
 from pyspark_mysql.server import address
 from pyspark_mysql.server.literals import NAME, NAME_RULE
 from pyspark_mysql.write.plan import MODES
-from sparkonce.exactly_once.bad_rows import max_bad_rows
+from sparkonce.exactly_once.bad_rows import MAX_BAD_ROWS
 from sparkonce.option_values import boolean, choice, columns, integer
 from sparkonce.options import COMMON, Option
 from sparkonce.reading import FOLLOWS, READS, STARTS
@@ -118,14 +118,7 @@ OPTIONS = (
         "fail",
     ),
     Option("deadLetter", "The table for `onBadRow=deadLetter`, on the same server.", table_name),
-    Option(
-        "maxBadRows",
-        "The maximum of bad rows of an epoch with `onBadRow=deadLetter`: a number, or a share and"
-        " always 10 rows. With more the query stops, because the table may be the cause. Epochs"
-        " whose rows are all bad count together.",
-        max_bad_rows,
-        max_bad_rows("10%"),
-    ),
+    MAX_BAD_ROWS,
     Option("createTable", "Whether to create a missing target.", boolean, False),
     Option(
         "ledgerSchema",

@@ -7,7 +7,7 @@ import re
 from pyspark_redis.server.address import address
 from pyspark_redis.target import keys
 from pyspark_redis.write.models import MODELS
-from sparkonce.exactly_once.bad_rows import max_bad_rows
+from sparkonce.exactly_once.bad_rows import MAX_BAD_ROWS
 from sparkonce.option_values import choice, integer, pattern, seconds
 from sparkonce.options import COMMON, Option
 from sparkonce.reading import FOLLOWS, READS, STARTS
@@ -119,14 +119,7 @@ OPTIONS = (
         "For `onBadRow=deadLetter`: the stream `{sparkonce}:letters:<deadLetter>`.",
         pattern(r"[A-Za-z0-9._-]{1,100}", "1 to 100 of the characters A-Z a-z 0-9 . _ -"),
     ),
-    Option(
-        "maxBadRows",
-        "The most dead letters of an epoch: a number, or a share that always allows 10 rows. With"
-        " more the query stops, because the target may be at fault. Epochs without a stored row"
-        " count together.",
-        max_bad_rows,
-        max_bad_rows("10%"),
-    ),
+    MAX_BAD_ROWS,
     Option(
         "waitReplicas",
         "The number of replicas that must have an epoch before it counts as done (WAIT).",

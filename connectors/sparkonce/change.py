@@ -87,8 +87,8 @@ def split_operations(rows: pa.RecordBatch, name: str | None) -> RowOperations:
     if found.null_count:
         row = pc.index(found.is_null(), True).as_py()
         raise BadRow(
-            f"Column {name!r} holds {describe_value(rows.column(name)[row])}, which is no"
-            f" operation; the row: {describe_row(rows, row)}",
+            f"Column {name!r} holds {describe_value(rows.column(name)[row])}, which is not"
+            f" an operation; the row: {describe_row(rows, row)}",
             why=f"option opColumn accepts {', '.join(WORDS)}",
             todo="translate it before the sink, or filter out these rows",
         )

@@ -64,7 +64,7 @@ def key_column(option: str, name: str, schema: pa.Schema) -> str:
     if "collate" in kind:
         raise OptionError(
             f"Option {option} names column {found!r} of type {kind}",
-            why="its collation treats different texts as equal, so one row of Spark would become"
+            why="its collation treats different strings as equal, so one row of Spark would become"
             " several in the store",
             todo="cast it to a plain string before the sink; if case does not matter,"
             f" cast(lower({found}) as string)",

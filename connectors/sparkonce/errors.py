@@ -100,8 +100,8 @@ class MissingExtra(SparkonceError):
 
     Cause: the Python of the driver or of an executor has sparkonce without the extra of the
         store.
-    Cure: install the extra that the message names, for example ``pip install
-        'sparkonce[redis]'``.
+    Cure: install the wheel of sparkonce with the extra that the message names, on the driver
+        and every executor.
     """
 
 
@@ -126,7 +126,8 @@ class ChunkTooLarge(BadRow):
 
     Cause: staging splits a chunk that is too large, down to a single row, and this row still
         exceeds the limit.
-    Cure: shorten the row, raise the limit of the server, or set ``onBadRow=deadLetter``.
+    Cure: drop or shorten large columns, or raise the limit that the message names. The row
+        can't become a dead letter.
     """
 
 
@@ -326,13 +327,13 @@ class DecisionDropped(CommitRefused):
 class VersionTaken(CommitRefused):
     """Another query has written this ``txnVersion`` under the same ``txnAppId``.
 
-    Cause: two jobs share one ``txnAppId``.
+    Cause: two jobs use the same ``txnAppId``.
     Cure: give each job its own ``txnAppId``.
     """
 
 
 class WrittenTwice(CommitRefused):
-    """One run wrote one batch twice into one target under one name.
+    """A run wrote the same batch twice into the same target under the same name.
 
     Cause: two writes in one ``foreachBatch`` share a name.
     Cure: give each write its own ``sinkId`` or ``txnAppId``.

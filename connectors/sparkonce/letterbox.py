@@ -115,7 +115,7 @@ def readable(
         except UNREADABLE:
             if not has_warned:
                 said = error_text(
-                    f"Skipping entry {id_} of {box}, and perhaps others, which is no letter",
+                    f"Skipping entry {id_} of {box}, and perhaps others: it is not a dead letter",
                     why="another program wrote it",
                     todo=f"inspect it, then delete it: {look(id_)}",
                 )

@@ -152,7 +152,12 @@ LOGIN = (
     Option("password", "Password; the URL may hold it instead.", secret=True),
     Option("passwordFile", "File with the password, on the driver and every executor."),
 )
-TIMEOUT = Option("timeout", "Longest wait for one reply of the store.", seconds(0.1, 3600), 30)
+TIMEOUT = Option(
+    "timeout",
+    "Longest wait for one reply of the store: seconds, or for example `500ms`, `90s`, `15m`.",
+    seconds(0.1, 3600),
+    30,
+)
 
 COMMON = (
     *LOGIN,
@@ -183,8 +188,8 @@ COMMON = (
     ),
     Option(
         "ownKeys",
-        "Whether no other writer of the target has keys of this one. If so, sparkonce finishes an"
-        " old batch without asking which sinks have written since.",
+        "Whether no other writer writes the keys of this job. If so, sparkonce finishes an old"
+        " batch without asking which sinks have written since.",
         boolean,
         False,
     ),

@@ -51,7 +51,7 @@ class Null:
 
 @dataclass(frozen=True)
 class Like:
-    """The column is a text that begins with another, ends with it, or contains it."""
+    """The column is a string that begins with another, ends with it, or contains it."""
 
     column: str
     how: Literal["begins", "ends", "contains"]
@@ -69,8 +69,8 @@ ALWAYS = (
     *LOGIN,
     Option(
         "columns",
-        "Columns to read: `id,name`. Default: all. Spark does not report to readers which columns"
-        " a query uses, so only this option skips the others.",
+        "Columns to read: `id,name`. Default: all. Spark does not report which columns a query"
+        " uses: to read fewer columns, set this option or `.schema(...)`.",
         columns,
     ),
     TIMEOUT,
@@ -122,7 +122,7 @@ class Source(Rows, Protocol):
     """A batch read of a store. It keeps no state.
 
     Every row belongs to one split. A second read of a split returns the same rows, as long as
-    nobody writes. If somebody writes, each row is as of some moment of the read.
+    nobody writes. If somebody writes, each row is as stored at some time during the read.
     """
 
     def splits(self) -> Sequence[Split]:
@@ -208,7 +208,7 @@ class Feed(Rows, Protocol):
         Args:
             after: where the epoch begins.
             goal: another position, which is or was the latest one.
-            most: limit of rows; the epoch exceeds it to keep changes together. None is no limit.
+            most: limit of rows; the epoch exceeds it to keep changes together. None means no limit.
 
         Returns:
             The end; `after` itself if no row follows it.
@@ -346,7 +346,7 @@ class Follower:
         if of != self.feed.of:
             raise UnsupportedQuery(
                 f"The checkpoint is of {of}, and the query follows {self.feed.of}",
-                why="a position in one is no position in the other: the query would miss changes",
+                why="positions of one source are invalid in another: the query would miss changes",
                 todo="follow the former source, or start with a new checkpointLocation",
             )
         return found

@@ -248,12 +248,14 @@ def _misfit(needed: str, error: ImportError) -> MissingExtra:
         return MissingExtra(
             f'format("{needed}") needs the Python package {error.name!r} ({this_python()})',
             why="only the extra of a store installs its client",
-            todo=f"pip install 'sparkonce[{needed}]' on the driver and every executor",
+            todo=f"install the wheel of sparkonce with extra [{needed}] on the driver and every"
+            " executor (docs/deploy.md)",
         )
     return MissingExtra(
         f'format("{needed}") can\'t use the installed Python package: {error}',
         why="sparkonce does not support its release",
-        todo=f"pip install --upgrade 'sparkonce[{needed}]' on the driver and every executor",
+        todo=f"install the wheel of sparkonce with extra [{needed}] on the driver and every"
+        " executor (docs/deploy.md); pip then changes the package to a supported release",
     )
 
 

@@ -200,7 +200,7 @@ def test_change_stream_inserts_updates_and_deletes(index: Index) -> None:
     changes += [(3, "c", "r"), (1, "old", "update_preimage"), (3, "c", "DELETE"), (3, "c2", "u")]
     query.run(0, [{"id": i, "name": name, "op": op} for i, name, op in changes])
     assert index.documents() == {"1": {"id": 1, "name": "a2"}, "3": {"id": 3, "name": "c2"}}
-    with pytest.raises(BadRow, match="'x', which is no operation"):
+    with pytest.raises(BadRow, match="'x', which is not an operation"):
         query.stage(1, [{"id": 1, "name": "a", "op": "x"}])
 
 

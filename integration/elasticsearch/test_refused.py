@@ -236,7 +236,7 @@ def test_alias_of_an_index_of_the_connectors_own_is_refused_at_start(
 def test_alias_of_the_target_takes_no_dead_letters(index: Index) -> None:
     index.client.indices.create(index=index, aliases={f"{index}-alias": {}})
     given = {"onBadRow": "deadLetter", "deadLetter": f"{index}-alias"}
-    with pytest.raises(OptionError, match=rf"deadLetter={index}-alias name one index"):
+    with pytest.raises(OptionError, match=rf"deadLetter={index}-alias name the same index"):
         index.into(ROWS, key="id", **given)
 
 
@@ -248,6 +248,6 @@ def test_recover_puts_no_dead_letters_into_the_target(index: Index) -> None:
     aside = ["-o", "onBadRow=deadLetter", "-o", f"deadLetter={index}"]
     refused = CliRunner().invoke(main, [*given, *aside])
     assert refused.exit_code
-    assert "name one index" in refused.output
+    assert "name the same index" in refused.output
     assert CliRunner().invoke(main, given).exit_code == 0
     assert index.documents() == {"1": {"id": 1}}

@@ -78,7 +78,7 @@ def test_preimages_do_nothing(make: Make, stored: Any) -> None:
 @pytest.mark.parametrize("op", [None, "X", ""])
 def test_unknown_operation_is_refused_by_name(make: Make, stored: Any, op: str | None) -> None:
     shown = "null" if op is None else repr(op)
-    with pytest.raises(BadRow, match=rf"'op' holds {shown}, which is no operation.*id='b'"):
+    with pytest.raises(BadRow, match=rf"'op' holds {shown}, which is not an operation.*id='b'"):
         make().run(0, [change("a", "I"), change("b", op)])
     assert stored() == {}
 

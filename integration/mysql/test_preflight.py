@@ -27,7 +27,7 @@ def query(url: str, table: str, **options: str) -> MySqlQuery:
 
 
 TABLES = {
-    "no table": (None, {}, "There is no table .* createTable=true"),
+    "no table": (None, {}, "Table .* does not exist.* createTable=true"),
     "no column": ("id BIGINT, nn BIGINT", {}, "'n' of the query is not in the table.*mean 'nn'"),
     "no value": ("id BIGINT, n BIGINT, w INT NOT NULL", {}, "column 'w' of type int.* gets no"),
     "no key": ("id BIGINT, n BIGINT", {"key": "id"}, "is not a unique key of the table"),

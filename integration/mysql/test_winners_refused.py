@@ -90,7 +90,9 @@ def test_bad_rows_of_an_epoch_are_put_aside(tables: Table, found: Found) -> None
     assert [epoch for epoch, _, _ in letters] == [0] * 5
     reasons = [reason for _, reason, _ in letters]
     for reason, said in zip(
-        reasons, ("'a' is null", "no operation", "'too long'", "a=3, b=", "a=17, b="), strict=True
+        reasons,
+        ("'a' is null", "not an operation", "'too long'", "a=3, b=", "a=17, b="),
+        strict=True,
     ):
         assert said in reason
     assert json.loads(letters[-1][2]) == {

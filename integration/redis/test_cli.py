@@ -254,6 +254,6 @@ def test_metrics_are_served_to_one_scrape_after_the_other(
 
 def test_watch_shows_the_last_epoch(server: RedisProcess, query: DirectQuery) -> None:
     query.run(0, ones(range(1500)))
-    shown = sparkonce("watch", server.url, "--looks", "2", "--every", "10ms").output
+    shown = sparkonce("watch", server.url, "--refreshes", "2", "--every", "10ms").output
     assert "1 sink at " in shown
     assert "1,500" in shown

@@ -164,7 +164,7 @@ def test_rows_of_tasks_count_before_the_server_refuses_more(lettered: Make, keys
     keys.client.mset({f"{keys}:{at}": "mine" for at in range(8)})
     query = lettered(maxBadRows="10", chunkRows="20", opColumn="op")
     rows = [row(at) for at in range(20)] + [row(20 + at, op="?") for at in range(5)]
-    with pytest.raises(RowRefused, match=r"13 rows of 25 .*maxBadRows=10 lets 10") as stopped:
+    with pytest.raises(RowRefused, match=r"13 of the 25 rows .*maxBadRows=10 allows 10") as stopped:
         query.run(0, rows)
     assert "5 x a task can't write it" in str(stopped.value)
     assert len(letters(query)) <= 10

@@ -81,7 +81,7 @@ def test_too_many_bad_rows_stop_and_go_on_where_they_stopped(counters: Make, key
     for at in range(5, 45):
         keys.client.set(f"{keys}:{at}", "mine")
     query = counters(maxBadRows="12")
-    with pytest.raises(RowRefused, match="maxBadRows=12 lets 12 go") as stopped:
+    with pytest.raises(RowRefused, match="maxBadRows=12 allows 12") as stopped:
         query.run(0, [row(at) for at in range(100)])
     assert "another Redis type" in str(stopped.value)
     assert set(ids(query)) <= set(range(5, 17))

@@ -128,7 +128,7 @@ def test_executors_without_sparkonce_say_what_to_install_where(
     said = job.said("--archives", f"{archive}#environment", PYSPARK_PYTHON=LOCAL_PYTHON)
     assert "The Python of an executor has no package 'sparkonce': " in said, said
     assert "/environment/bin/python on " in said
-    assert "What to do: pip install 'sparkonce[redis]==" in said
+    assert "What to do: install the wheel of sparkonce " in said
     assert job.rows() == {}
 
 

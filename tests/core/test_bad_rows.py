@@ -58,7 +58,7 @@ def test_a_number_or_a_share_may_go_aside_and_of_a_share_always_ten(
 
 @pytest.mark.parametrize("text", ["", "-1", "0.1", "101%", "10 rows", "%", "1e3", "ten"])
 def test_what_is_neither_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"such as 100, or a share .* such as 10%"):
+    with pytest.raises(ValueError, match=r"such as 100, or a percentage .* such as 10%"):
         max_bad_rows(text)
 
 
@@ -68,9 +68,11 @@ def test_one_more_than_may_stops_and_the_reasons_are_told_with_their_counts() ->
         tally.add("no partition", f"1526 no partition for {n}")
     for _ in range(5):
         tally.add("too long", "1406 Data too long")
-    with pytest.raises(TooManyBadRows, match="21 rows of 200 of epoch 7 can't be stored") as said:
+    with pytest.raises(
+        TooManyBadRows, match="21 of the 200 rows of epoch 7 can't be stored"
+    ) as said:
         tally.add("too long", "1406 Data too long")
-    assert "lets 20 go into dead letters" in said.value.what
+    assert "allows 20: " in said.value.what
     assert "15 x no partition, such as: 1526 no partition for 0; 6 x too long" in said.value.what
     assert "maxBadRows" in said.value.todo
 

@@ -175,7 +175,7 @@ def test_no_name_reaches_the_terminal_as_it_is(
     url = "redis://h"
     commands = [
         *(["status", url], ["status", url, "--all"], ["recover", url], ["gc", url, "--yes"]),
-        *(["watch", url, "--looks", "1"], ["metrics", url], ["doctor", url]),
+        *(["watch", url, "--refreshes", "1"], ["metrics", url], ["doctor", url]),
         *(["status", url, NAMES[0]], ["offsets", url, NAMES[0]], ["status", url, "\x1b[5m"]),
         ["forget", url, *NAMES],
     ]
@@ -196,4 +196,4 @@ def test_commands_but_metrics_need_no_package_of_an_extra() -> None:
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout.startswith("0\n")
-    assert "pip install 'sparkonce[metrics]'" in said.stdout
+    assert "the wheel of sparkonce with extra [metrics]" in said.stdout

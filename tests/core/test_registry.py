@@ -40,7 +40,7 @@ def test_a_missing_client_library_names_package_and_extra(monkeypatch: pytest.Mo
     with pytest.raises(MissingExtra) as missing:
         load("pyspark_redis.connector:RedisConnector")
     assert "'redis'" in str(missing.value)
-    assert "pip install 'sparkonce[redis]'" in str(missing.value)
+    assert "the wheel of sparkonce with extra [redis]" in str(missing.value)
 
 
 def test_a_folder_of_its_name_is_no_client_library(
@@ -49,7 +49,7 @@ def test_a_folder_of_its_name_is_no_client_library(
     forget(monkeypatch, "pyspark_redis", "redis")
     (tmp_path / "redis").mkdir()  # a checkpoint, beside the program
     monkeypatch.setitem(sys.modules, "redis", _folder("redis", tmp_path))
-    with pytest.raises(MissingExtra, match=r"pip install 'sparkonce\[redis\]'"):
+    with pytest.raises(MissingExtra, match=r"the wheel of sparkonce with extra \[redis\]"):
         load("pyspark_redis.connector:RedisConnector")
 
 
@@ -68,7 +68,7 @@ def test_a_client_library_of_another_release_is_named(monkeypatch: pytest.Monkey
         load("pyspark_elasticsearch.connector:ElasticsearchConnector")
     assert "can't use" in str(missing.value)
     assert "JsonSerializer" in str(missing.value)
-    assert "pip install --upgrade 'sparkonce[elasticsearch]'" in str(missing.value)
+    assert "the wheel of sparkonce with extra [elasticsearch]" in str(missing.value)
 
 
 def test_the_core_and_the_entry_module_import_no_client_library() -> None:

@@ -194,7 +194,7 @@ def test_every_type_with_a_text_form_passes_the_check(kind):
         ),
         (
             pa.list_(pa.struct([("a", pa.int8()), ("b", pa.int8()), ("a", pa.int64())])),
-            "a struct with two fields of one name has no JSON form at []",
+            "a struct with two fields of the same name has no JSON form at []",
         ),
         (pa.map_(pa.uint8(), pa.int8()), "uint8 has no text form at {key}"),
         (pa.list_(pa.map_(pa.string(), pa.uint8())), "uint8 has no text form at []{}"),

@@ -115,8 +115,8 @@ BAD = [
     ({"index": "sparkonce-ledger"}, "an index of the connector's own"),
     ({"index": "own-log", "indexPrefix": "own"}, "an index of the connector's own"),
     ({"onBadRow": "deadLetter", "deadLetter": "sparkonce-log"}, "an index of the connector's own"),
-    ({"onBadRow": "deadLetter", "deadLetter": "orders"}, "deadLetter=orders name one index"),
-    ({"visibleAlias": "orders", "sinkId": "s"}, "visibleAlias=orders name one index"),
+    ({"onBadRow": "deadLetter", "deadLetter": "orders"}, "deadLetter=orders name the same index"),
+    ({"visibleAlias": "orders", "sinkId": "s"}, "visibleAlias=orders name the same index"),
 ]
 
 

@@ -41,7 +41,7 @@ def test_an_executor_without_sparkonce_says_what_to_install_where(
         with pytest.raises(ModuleNotFoundError) as missing:
             pickle.loads(sent)
     assert f"no package 'sparkonce': {sys.executable} on {platform.node()}." in str(missing.value)
-    assert f"pip install 'sparkonce[tests]=={__version__}'" in str(missing.value)
+    assert f"the wheel of sparkonce {__version__} with extra [tests]" in str(missing.value)
 
 
 def test_an_executor_with_another_release_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +149,7 @@ def test_reading_is_refused_with_what_can_be_done_instead() -> None:
         assert refused.value.what == 'format("memory") only writes'
         assert refused.value.why
         assert "writeStream" in refused.value.todo
-    with pytest.raises(UnsupportedQuery, match="is no source of streams"):
+    with pytest.raises(UnsupportedQuery, match="is not a streaming source"):
         source.streamReader(SCHEMA).initialOffset()
 
 

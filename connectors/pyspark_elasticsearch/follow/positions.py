@@ -33,7 +33,7 @@ class SequenceRange:
 
     @property
     def rows(self) -> int:
-        """The largest number of rows: a change that a later one replaced is no row."""
+        """The largest number of rows: a change that a later one replaced is not a row."""
         return self.end - self.after
 
     def cut(self, size: int) -> Iterator[SequenceRange]:

@@ -190,7 +190,7 @@ def _components(vector: Any, traits: FieldTraits, at: str) -> Any:
     if at not in traits.vectors or not isinstance(vector, str):
         return vector
     if len(vector) // 2 not in traits.vectors[at] or not re.fullmatch("([0-9a-fA-F]{2})+", vector):
-        raise ValueError("it is a vector in a text of unknown format")
+        raise ValueError("it is a vector in a string of unknown format")
     return [Number(one - 256 if one > 127 else one) for one in bytes.fromhex(vector)]
 
 

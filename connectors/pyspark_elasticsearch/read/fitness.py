@@ -88,7 +88,7 @@ def _require_meta(field: pa.Field, there: IndexFields) -> None:
     if is_known and not any(accepts(field.type) for accepts in OF_META):
         raise OptionError(
             f"Column {field.name!r} can't be read as {type_name(field.type)}",
-            why="it is a text or a whole number, and that type would change it",
+            why="it is a string or a whole number, and that type would change it",
             todo=f"read it as {type_name(META[field.name])}, and cast it in Spark",
         )
     is_other = not is_known and field.name.lower() in (*META, *OTHER_META)
@@ -117,7 +117,7 @@ def _require_same_text(kind: pa.DataType, mapping: Mapped, at: str) -> None:
         raise OptionError(
             f"Field {at!r} can't be read as {type_name(kind)}",
             why=f"an index has it as {kind_of(mapping)} {mapping.get('format', '')}".rstrip()
-            + ", which gives its texts another meaning",
+            + ", which gives its strings another meaning",
             todo="read it as a string, and convert it in Spark, for example by to_timestamp()",
         )
 

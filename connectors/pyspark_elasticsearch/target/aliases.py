@@ -58,7 +58,7 @@ def prepare(cluster: Cluster, alias: str, index: str) -> None:
     if others := [name for name in found if name != index]:
         raise OptionError(
             f"Option visibleAlias={alias!r} is an alias of {', '.join(others)}",
-            why="readers would see documents of those indices beside the epochs of this query",
+            why="readers would see documents of those indices, too",
             todo="name another alias",
         )
     if not found:
@@ -80,7 +80,7 @@ def claim(cluster: Cluster, alias: str, index: str, sink: str, *, once: bool) ->
             f"Option visibleAlias={alias!r} needs a batch with a name",
             why="the alias shows the decisions of one sink, and a batch without a name is a sink of"
             " its own, whatever sinkId is: the alias would show no later batch",
-            todo="set txnAppId and txnVersion beside sinkId, or write by writeStream or in"
+            todo="set txnAppId and txnVersion in addition to sinkId, or write by writeStream or in"
             " foreachBatch",
         )
     prepare(cluster, alias, index)
@@ -250,7 +250,8 @@ def _require_superseded(cluster: Cluster, to: Destination, alias: str) -> None:
             why="another program deleted the index after the batch was decided",
             todo="recreate it with its aliases, then run `sparkonce recover`",
         )
-    log.warning("%s is too late: %s has replaced %s", to.index, others, to.replaces)
+    newer = ", ".join(others)
+    log.warning("Discarding index %s: %s already replaced %s", to.index, newer, to.replaces)
 
 
 class IndexNames:

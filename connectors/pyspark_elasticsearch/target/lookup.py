@@ -144,7 +144,7 @@ def _behind_alias(name: str, found: Mapping[str, Any], *, appends: bool) -> str:
             any("index_routing" in about for about in aliases.values()),
             f"{named} an alias that routes documents",
             "the connector writes to the index itself, without the routing of the alias. Its rows"
-            " would be second documents beside those that others write by the alias",
+            " would be additional documents, next to those that others write by the alias",
             "name the index, and the column of the routing in option routing",
         ),
         (

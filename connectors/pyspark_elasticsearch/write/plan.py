@@ -89,9 +89,9 @@ def own_index(option: str, name: str) -> OptionError:
 
 
 def named_twice(one: str, other: str) -> OptionError:
-    """The error for two options that name one index."""
+    """The error for two options that name the same index."""
     return OptionError(
-        f"Options {one} and {other} name one index",
+        f"Options {one} and {other} name the same index",
         why="readers would find documents that are not meant for them",
         todo="name another index",
     )
@@ -197,7 +197,7 @@ def _require_columns_fit(does: Change, routing: str | None, schema: pa.Schema) -
     order = does.order if isinstance(does, Upsert | Delete) else None
     op = does.op if isinstance(does, Upsert) else None
     for option, named, fits, wanted in (
-        ("key", key_of(does), _is_unique, "a type whose equal values have the same text"),
+        ("key", key_of(does), _is_unique, "a type whose equal values have the same text form"),
         ("opColumn", (op,), types.is_string, "a string"),
         ("versionColumn", (order,), _is_version, "a whole number, date or timestamp"),
         ("routing", (routing,), _is_flat, "one value, and no array, map or struct"),
@@ -246,7 +246,7 @@ def _require_scriptable(field: pa.Field, mode: str) -> None:
     if "." in field.name:
         raise OptionError(
             f"Column {field.name!r} {wrong}",
-            why="a script writes it beside the object that the dot leads into, so the field would"
+            why="a script writes it next to the object that the dot leads into, so the field would"
             " have two values",
             todo="rename the column, or with writeMode=update write the whole object, a struct",
         )

@@ -19,7 +19,7 @@ from pyspark_elasticsearch.target.placement import behind
 from pyspark_elasticsearch.write import fitness
 from pyspark_elasticsearch.write.documents import Documents, RowGuard
 from pyspark_elasticsearch.write.plan import named_twice, own_index
-from sparkonce.errors import OptionError, SparkonceError, StoreError, StoreRefused
+from sparkonce.errors import OptionError, SparkonceError, StoreError, StoreRefused, error_text
 from sparkonce.option_values import seconds
 from sparkonce.protocol import Stored
 
@@ -230,11 +230,13 @@ def _raise_gc_deletes(cluster: Cluster, target: Target) -> None:
     doing, settings = f"raising {GC_DELETES}", path(target.name, "_settings")
     body = {GC_DELETES: f"{TOMBSTONES}s"}
     if cluster.ask(doing, "PUT", settings, body=body, allow=(403,)).status == 403:
-        log.warning(
-            "Index %s forgets deleted documents after %s, and this user may not change that:"
-            " a write that arrives later than that restores a deleted document",
-            *(target.name, now),
+        said = error_text(
+            f"Index {target.name} forgets deletes after {now}",
+            why=f"this user may not raise {GC_DELETES}, so a later write can restore a deleted"
+            " document",
+            todo="grant the user `manage` on the index",
         )
+        log.warning("%s", said)
 
 
 def _create(cluster: Cluster, index: str, body: Mapping[str, Any]) -> bool:

@@ -43,7 +43,7 @@ class RefusedDocument(NamedTuple):
 
     @property
     def is_conflict(self) -> bool:
-        """Whether the document has a version of another writer, which is no fault of the row."""
+        """Whether the document has a version of another writer, which is not a fault of the row."""
         return self.item.status == 409
 
     @property

@@ -252,7 +252,7 @@ class Charset:
     def texts(self, found: pa.Array) -> pa.Array:
         """Bytes as texts; raises `ValueError` for bytes that are not valid in this set."""
         if not self.is_read:
-            raise ValueError(f"texts in character set {self.name} can't be followed")
+            raise ValueError(f"strings in character set {self.name} can't be followed")
         if not self.letters and CODECS[self.name] == "utf-8":
             return found.cast(pa.string())  # raises if it is not UTF-8
         texts = (None if one is None else self._text(one) for one in found.to_pylist())

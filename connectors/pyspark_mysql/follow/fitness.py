@@ -157,8 +157,8 @@ def executed(read: str, server: LogServer, *, fails: bool) -> str:
     if not lacking:
         return read
     error = StoreUnreachable(
-        f"The server has never had transactions {lacking}, which the query has read, or after"
-        " which it is to begin",
+        f"The server has never had transactions {lacking}, which the query has read or that"
+        " startingPosition names",
         why="the server is a replica that lags, or it lost them in a failover",
         todo="wait for the replica; if they are lost, reconcile the target with the table:"
         " failOnDataLoss=false continues without them",

@@ -302,8 +302,8 @@ def _found(session: MySqlSession, name: tuple[str, ...]) -> tuple[tuple[str, str
     shown = ".".join(name)
     if row is None:
         raise StoreRefused(
-            f"There is no table {shown}",
-            why="the table does not exist, or the user has no right to read it",
+            f"Table {shown} does not exist, or the user may not read it",
+            why="the server does not list it",
             todo="correct option url or dbtable, or grant SELECT on the table",
         )
     if row[2] == "SYSTEM VERSIONED":

@@ -50,7 +50,7 @@ def require_transactions(session: MySqlSession, *tables: tuple[str, ...]) -> Non
     for place, table in enumerate(tables):
         if place not in found:
             raise OptionError(
-                f"There is no table {'.'.join(table)}",
+                f"Table {'.'.join(table)} does not exist",
                 why="the sink needs an existing table",
                 todo="create it, or correct option dbtable; createTable=true creates a target",
             )

@@ -231,7 +231,7 @@ def _alone(query: str) -> str:
             raise OptionError(
                 f"Option query has more than one statement: {word!r} begins another",
                 why="a read is one SELECT",
-                todo="keep one of them; put a semicolon that belongs to a text in quotes",
+                todo="keep one of them; put a semicolon that is part of a string in quotes",
             )
         else:
             end = at

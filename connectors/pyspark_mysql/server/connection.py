@@ -274,7 +274,8 @@ class Access:
             raise StoreRefused(
                 f"The login to MySQL failed: {error}",
                 why="without TLS, caching_sha2_password encrypts the password by RSA",
-                todo="set option tlsMode=verify, or pip install 'sparkonce[mysql]'",
+                todo="set option tlsMode=verify, or install the wheel of sparkonce with extra"
+                " [mysql] (docs/deploy.md)",
             ) from None
         live = LiveConnection(connection)
         try:

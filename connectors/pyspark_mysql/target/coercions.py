@@ -85,17 +85,17 @@ def _of_texts(column: TableColumn, kind: str) -> Iterator[Coercion]:
     if kind != "string":
         return
     if column.kind in ("char", "varchar", *TEXTS) and column.kind != "longtext":
-        todo = "trim or cut the text before the sink, or widen the column"
-        why = f"the text is longer than the column, a {column.sql_type}"
+        todo = "trim or cut the string before the sink, or widen the column"
+        why = f"the string is longer than the column, a {column.sql_type}"
         yield Coercion(partial(_is_longer, column=column), why, todo)
     if column.kind == "char":
         why = "the column is a CHAR, which drops spaces at the end"
-        todo = "trim the text before the sink, or make the column a VARCHAR"
+        todo = "trim the string before the sink, or make the column a VARCHAR"
         yield Coercion(lambda texts: pc.ends_with(texts, " "), why, todo)
     if column.kind in ("enum", "set"):
         yield Coercion(
             partial(_is_no_member, column=column),
-            f"the text is not a member of the {column.kind.upper()}, and the server would read it"
+            f"the string is not a member of the {column.kind.upper()}, and the server would read it"
             f" as a member's number, or put a ? in place of characters that {column.charset} lacks",
             "correct the row before the sink, or add the member",
         )

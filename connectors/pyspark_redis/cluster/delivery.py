@@ -179,7 +179,7 @@ class ClusterDelivery(RedisDelivery):
             raise StoreRefused(
                 f"Epoch {manifest.epoch} was decided on a single server, and a cluster can't apply"
                 " it",
-                why="a cluster keeps the progress of an epoch beside the rows of each slot",
+                why="a cluster keeps the progress of an epoch with the rows of each slot",
                 todo="run `sparkonce recover` on the former server, before you move its keys",
             )
         with reading(manifest.sink, FORGET):

@@ -136,7 +136,7 @@ def _column(name: str, schema: pa.Schema) -> str:
     if not is_exact(field.type):
         raise OptionError(
             f"Column {field.name!r} of type {field.type} can't be read from a key",
-            why="equal values of this type can have different texts",
+            why="equal values of this type can have different text forms",
             todo="read it as a string, a decimal or a whole number",
         )
     return str(field.name)

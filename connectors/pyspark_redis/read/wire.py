@@ -95,7 +95,8 @@ def opened(client: redis.Redis) -> Iterator[Wire]:
         raise MissingExtra(
             f"Reads of Redis need the Python package 'hiredis' ({this_python()})",
             why="it reads replies several times as fast as Python",
-            todo="pip install 'sparkonce[redis]' on the driver and every executor",
+            todo="install the wheel of sparkonce with extra [redis] on the driver and every"
+            " executor (docs/deploy.md)",
         )
     pool: Any = client.connection_pool
     connection = pool.connection_class(**pool.connection_kwargs)

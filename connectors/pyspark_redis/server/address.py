@@ -27,7 +27,7 @@ def address(text: str) -> str:
     """Read option ``url``.
 
     Raises:
-        ValueError: the text is no URL, or has a part that would silently override an option.
+        ValueError: the text is not a URL, or has a part that would silently override an option.
     """
     if several := SENTINEL.fullmatch(text) or CLUSTER.fullmatch(text):
         for host in several[3].split(","):

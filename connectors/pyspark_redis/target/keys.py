@@ -161,7 +161,8 @@ def _column(name: str, option: str, schema: pa.Schema) -> str:
     if not is_exact(kind):
         raise OptionError(
             f"Option key={option!r} names column {found!r} of type {kind}",
-            why="equal values of this type can have different texts, so the key would be ambiguous",
+            why="equal values of this type can have different text forms, so the key would be"
+            " ambiguous",
             todo="cast it to string, decimal or a whole number before the sink",
         )
     return found

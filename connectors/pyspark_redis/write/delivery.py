@@ -96,8 +96,9 @@ class RedisDelivery(EpochDelivery[None]):
             part.attempt,
             seq,
             why="the server lost data, or someone deleted the connector's keys",
-            todo="restore the server from a backup and restart the query; without a backup, write"
-            " the rows of this epoch by hand, see docs/redis.md",
+            todo="restore the server from a backup and restart the query; or run `sparkonce recover"
+            f" URL --sink {self.manifest.sink} --accept-loss`, which gives up the rest of that"
+            " epoch",
         )
 
     def taken_back(self) -> StoreUnreachable:

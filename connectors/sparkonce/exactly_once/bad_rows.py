@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from sparkonce.errors import BadRow, SparkonceError, error_text
+from sparkonce.options import Option
 from sparkonce.protocol import Applied, Manifest, Reasons, Receipt
 
 if TYPE_CHECKING:
@@ -62,8 +63,18 @@ def max_bad_rows(text: str) -> MaxBadRows:
     if share and Fraction(share[1]) <= 100:
         return MaxBadRows(text, share=Fraction(share[1]) / 100)
     if not re.fullmatch(r"\d+", text):
-        raise ValueError("a number of rows such as 100, or a share of an epoch's such as 10%")
+        raise ValueError("a number of rows such as 100, or a percentage of an epoch's such as 10%")
     return MaxBadRows(text, int(text))
+
+
+MAX_BAD_ROWS = Option(
+    "maxBadRows",
+    "The maximum number of bad rows of an epoch with `onBadRow=deadLetter`: a count, or a"
+    " percentage (at least 10 rows are always allowed). With more the query stops, because the"
+    " target may be the cause. Epochs without a stored row count together.",
+    max_bad_rows,
+    max_bad_rows("10%"),
+)
 
 
 @dataclass
@@ -149,7 +160,7 @@ class BadRowCounter:
         """
         rows = self.manifest.rows
         if self.reasons.rows > self.most.of(rows):
-            raise self._too_many(f"of {rows:,} of epoch {self.manifest.epoch}", rows)
+            raise self._too_many(f"of the {rows:,} rows of epoch {self.manifest.epoch}", rows)
 
     def end(self) -> None:
         """Check that an epoch without a stored row is not one of many.
@@ -159,7 +170,7 @@ class BadRowCounter:
         """
         aside, before = self.reasons.rows, self.manifest.unstored
         if self.in_doubt:
-            about = f"of epoch {self.manifest.epoch}, like the last {before:,} of earlier epochs,"
+            about = f"rows of epoch {self.manifest.epoch} and the last {before:,} of earlier epochs"
             raise self._too_many(about, before + aside)
 
     @property
@@ -192,8 +203,8 @@ class BadRowCounter:
 
     def _too_many(self, about: str, rows: int) -> TooManyBadRows:
         return TooManyBadRows(
-            f"{self.reasons.rows:,} rows {about} can't be stored, and maxBadRows={self.most} lets"
-            f" {self.most.of(rows):,} go into dead letters: {self.reasons}",
+            f"{self.reasons.rows:,} {about} can't be stored; maxBadRows={self.most} allows"
+            f" {self.most.of(rows):,}: {self.reasons}",
             why="if the table, a mapping, a trigger or a pipeline is at fault, the rows are good",
             todo="correct what the reasons name, then restart the query; if the rows are bad,"
             " restart it with a higher maxBadRows, such as 100%",

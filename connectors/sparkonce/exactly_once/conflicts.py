@@ -21,7 +21,7 @@ def concurrent_driver(ledger: Ledger, driver: Driver) -> errors.ConcurrentDriver
     return errors.ConcurrentDriver(
         f"Another driver commits to {ledger.name!r}: run {ledger.owner.run_id} has epoch"
         f" {ledger.decision.epoch}, while run {driver.run_id} commits epoch {driver.epoch}",
-        why="two drivers on one checkpoint would each apply their own rows",
+        why="two drivers on the same checkpoint would each apply their own rows",
         todo="stop one of them; the other one needs nothing",
     )
 
@@ -39,7 +39,7 @@ def replaced(old: Ledger, driver: Driver, override: str) -> errors.CheckpointRep
         f" {old.name!r}, which was written by query {old.owner.query_id} at checkpoint"
         f" {old.owner.checkpoint or 'unknown'} {reached}",
         why="someone deleted or replaced the checkpoint, or fully refreshed the pipeline; this"
-        " query would then apply the same rows again. Or both queries run with one sink id or path",
+        " query would then apply the same rows again. Or both queries share a sink id or path",
         todo="to run both queries, give this one its own sinkId and checkpoint path, also on"
         " machines with separate disks. Otherwise restore the old checkpoint. If duplicate reads do"
         f" no harm, set option onNewCheckpoint={override}. To start over, empty the target and run"
@@ -69,8 +69,8 @@ def retired(known: Ledger, driver: Driver) -> errors.QueryRetired:
         f"Query {driver.query_id} was replaced as the owner of sink {known.name!r}",
         why="another query took the sink over, which it does before its first epoch; both would"
         " apply the same rows",
-        todo=f"stop this query; to run both, start this one over, {anew}; it then applies again"
-        " what it reads again",
+        todo=f"stop this query; to run both, start this one over, {anew}; it then reads earlier"
+        " rows again and applies them a second time",
     )
 
 
@@ -158,8 +158,8 @@ def written_twice(ledger: Ledger, driver: Driver) -> errors.WrittenTwice:
     return errors.WrittenTwice(
         f"{who} {driver.query_id} writes to target {ledger.target!r} for the second time in one"
         f" {'session' if job else 'run'}",
-        why="a second write of one batch looks like a repetition of the first, whose rows must not"
-        " count twice",
+        why="a second write of the same batch looks like a repetition of the first, whose rows must"
+        " not count twice",
         todo="keep the first one, which has taken effect; give each of the others its own sinkId,"
         " or a txnAppId that no other write has; "
         + ("if this is a retry of the first one, continue" if job else "then restart the query"),

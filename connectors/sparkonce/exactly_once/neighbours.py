@@ -100,8 +100,8 @@ def warn_of_neighbours(registers: Registers, driver: Driver) -> None:
             error_text(
                 f"Sink {driver.name!r} begins at epoch 0 on target {driver.target}, to which"
                 f" {', '.join(others)} wrote before",
-                why="if its checkpoint replaces another one, the query applies again what it"
-                " reads again",
+                why="if its checkpoint replaces another one, the query reads earlier rows again and"
+                " applies them a second time",
                 todo="if so, stop it and continue with the old checkpoint; option sinkId reveals a"
                 " replaced checkpoint at any path",
             )

@@ -241,7 +241,7 @@ def contended(name: str) -> ConcurrentDriver:
     """The error for a ledger that others always write first."""
     return ConcurrentDriver(
         f"This driver lost {LOST_RACES} races for the ledger of {name!r}",
-        why="something else writes it all the time",
+        why="another process keeps changing this ledger",
         todo="stop the other driver or tool, and restart the query",
     )
 

@@ -51,7 +51,7 @@ class LetterFolder:
         if self.sink not in (None, sink):
             raise SparkonceError(
                 f"{self.path} has letters of sink {self.sink}",
-                why="a stream that reads the directory would write both into one target",
+                why="a stream that reads the directory would write both into the same target",
                 todo=f"use another directory for {sink}",
             )
         some = FIRST

@@ -52,15 +52,21 @@ def status(admin: Admin, sink: str | None, every: bool, as_json: bool) -> None:
 
 @click.command()
 @over_store
-@click.option("--accept-loss", is_flag=True, help="If the store lost chunks, finish without them.")
+@click.option(
+    "--accept-loss",
+    is_flag=True,
+    help="If the store lost chunks, discard every row of the epoch that is not applied yet.",
+)
 @click.option("--sink", "only", metavar="SINK", help="Only this sink, by its name in status.")
 @click.option(
     "--over-newer",
     is_flag=True,
-    help="Apply the epoch of SINK even over what others have written since.",
+    help="Apply the epoch of SINK even over newer writes of others.",
 )
 @click.option(
-    "--drop", is_flag=True, help="Give up the rest of the epoch of SINK, and count its rows."
+    "--drop",
+    is_flag=True,
+    help="Discard the rows of the epoch of SINK that are not applied yet; count them as dropped.",
 )
 @as_json
 def recover(admin: Admin, only: str | None, as_json: bool, **how: bool) -> None:
@@ -138,14 +144,14 @@ def gc(admin: Admin, grace: str, dry_run: bool, yes: bool, as_json: bool) -> Non
 @over_store
 @click.argument("sinks", nargs=-1, metavar="[SINK]...")
 @click.option(
-    "--older-than", metavar="TIME", help="All without a write for this time, such as 30d."
+    "--older-than", metavar="TIME", help="Only sinks without a write for this time, such as 30d."
 )
-@click.option("--target", help="All that write to this target; `sparkonce status` shows it.")
-@click.option("--undecided", is_flag=True, help="All that have decided nothing.")
+@click.option("--target", help="Only sinks of this target; `sparkonce status` shows it.")
+@click.option("--undecided", is_flag=True, help="Only sinks without a decision.")
 @yes
 @as_json
 def forget(admin: Admin, sinks: tuple[str, ...], **how: Any) -> None:
-    """Retire each SINK and free its checkpoint path. It then rejects a query that still runs.
+    """Retire each SINK and free its checkpoint path. The sink then rejects a query that still runs.
 
     Options select among the named sinks, or among all; a sink must match each option.
     """
@@ -174,7 +180,9 @@ def forget(admin: Admin, sinks: tuple[str, ...], **how: Any) -> None:
 @click.command("offsets")
 @over_store
 @click.argument("sink")
-@click.option("--restore", metavar="CHECKPOINT", help="Write them back into this local folder.")
+@click.option(
+    "--restore", metavar="CHECKPOINT", help="Write the offsets back into this local folder."
+)
 @as_json
 def show_offsets(admin: Admin, sink: str, restore: str | None, as_json: bool) -> None:
     """Show the offsets of the last decided epoch of SINK: Spark's offsets/N, byte by byte.

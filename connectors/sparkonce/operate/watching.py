@@ -171,12 +171,14 @@ WINDOW = 60.0
 @click.command()
 @over_store
 @click.option("--every", default="2s", show_default=True, metavar="TIME", help="Refresh interval.")
-@click.option("--looks", type=int, help="End after this number of refreshes; else at Ctrl-C.")
-def watch(admin: Admin, every: str, looks: int | None) -> None:
+@click.option(
+    "--refreshes", type=int, help="End after this number of refreshes; otherwise at Ctrl-C."
+)
+def watch(admin: Admin, every: str, refreshes: int | None) -> None:
     """Show all sinks, live: rows a second, age of the last epoch, pending work."""
     pause, shown = seconds(every, "--every"), 0
     with Live(console=Console(), auto_refresh=False) as live:
-        while looks is None or shown < looks:
+        while refreshes is None or shown < refreshes:
             if shown:
                 time.sleep(pause)
             live.update(_looked(admin), refresh=True)
@@ -246,7 +248,7 @@ def rate(ledger: Ledger, now: float) -> float:
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
-    help="Serve them at this port; else print them once.",
+    help="Serve the metrics on this port; otherwise print them once.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 def metrics(admin: Admin, port: int | None, host: str) -> None:
@@ -258,7 +260,7 @@ def metrics(admin: Admin, port: int | None, host: str) -> None:
         raise MissingExtra(
             "sparkonce metrics needs the Python package 'prometheus_client'",
             why="only an extra of sparkonce installs it",
-            todo="pip install 'sparkonce[metrics]'",
+            todo="install the wheel of sparkonce with extra [metrics] (docs/monitoring.md)",
         ) from None
     registry = CollectorRegistry()
     registry.register(Ledgers(admin))

@@ -145,9 +145,9 @@ def _maker() -> Callable[[str, str, str, str], Any]:
 
         here = f"{sys.executable} on {platform.node()}"
         todo = (
-            f"What to do: pip install 'sparkonce[{extra}]=={release}' into it, on every node; or"
-            " ship an environment that has it to the executors, with --archives and PYSPARK_PYTHON"
-            " (docs/deploy.md)."
+            f"What to do: install the wheel of sparkonce {release} with extra [{extra}] in it, on"
+            " every node (docs/deploy.md). Or ship an environment that has it to the executors,"
+            " with --archives and PYSPARK_PYTHON."
         )
         try:
             found = getattr(import_module(module.partition(".")[0]), "__version__", "of no release")

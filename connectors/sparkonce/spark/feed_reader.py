@@ -122,7 +122,7 @@ def opened(connector: str, raw: dict[str, str]) -> tuple[Followable, Options]:
     found = load(connector)
     if not isinstance(found, Followable):
         raise UnsupportedQuery(
-            f'format("{found.name}") is no source of streams',
+            f'format("{found.name}") is not a streaming source',
             why="its connector cannot follow the changes of a store",
             todo="use spark.read if the format supports it, df.writeStream or df.write",
         )

@@ -177,7 +177,7 @@ def reader(connector: str, raw: dict[str, str], schema: StructType) -> BatchRead
         return FilteringReader(connector, raw, schema)
     if options["pushFilters"]:
         log.warning(
-            "Ignoring option pushFilters. Why: this Spark applies conditions of one query to other"
+            "Ignoring option pushFilters. Why: this Spark applies conditions of a query to other"
             " reads of the same DataFrame, which would lack rows"
             " (SPARK-58551). What to do: omit it; MySQL and Elasticsearch have option query"
         )

@@ -201,7 +201,7 @@ def batch_execution(context: Context) -> str:
     if not all(known):
         raise UnsupportedQuery(
             "Spark does not report which execution of its micro-batch writes this batch",
-            why="without it a second write into one target looks like a replay of the first,"
+            why="without it a second write into a target looks like a replay of the first,"
             f" whose rows must not count twice; property {EXECUTION} has it",
             todo="write from the thread that Spark calls, or from a pyspark.InheritableThread,"
             " and do not change that property",

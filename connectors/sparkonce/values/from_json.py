@@ -48,7 +48,7 @@ def _lines(texts: pa.Array, carried: pa.DataType) -> pa.Array:
     # Text after the value would be further members.
     table = read(joined.as_buffer(), pa.schema([("v", carried)]), others="error")
     if len(table) != len(texts):  # a text had two values in it
-        raise ValueError("a text is no JSON")
+        raise ValueError("a string is not JSON")
     return table.column("v").combine_chunks()
 
 
@@ -124,7 +124,7 @@ def _moments(values: pa.Array, kind: pa.DataType) -> pa.Array:
         raise ValueError("a number of four digits may be a year")
     moments = values.view(pa.timestamp("ms")).cast(pa.timestamp("us"))
     if pc.any(from_text.outside_years(moments)).as_py():
-        raise ValueError("a moment is out of range")
+        raise ValueError("a timestamp is out of range")
     return moments.cast(kind)
 
 
@@ -185,12 +185,12 @@ def array_of_tree(tree: Tree, kind: pa.DataType) -> pa.Array:
     The tree is the parsed output of `text.to_json`, or the output of `text.to_text`, or bytes.
 
     Raises:
-        ValueError: the tree is no value of that type.
+        ValueError: the tree is not a value of that type.
     """
     try:
         return pa.array([value_of_tree(tree, kind)], kind)
     except (ValueError, KeyError, TypeError, OverflowError, pa.ArrowException) as error:
-        raise ValueError(f"{tree!r} is no {type_name(kind)}: {error}") from None
+        raise ValueError(f"{tree!r} is not of type {type_name(kind)}: {error}") from None
 
 
 def _column_by_trees(texts: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -199,7 +199,7 @@ def _column_by_trees(texts: pa.Array, kind: pa.DataType) -> pa.Array:
         try:
             tree = None if text is None else parse_tree(text)
         except ValueError as error:
-            raise ValueError(f"{text!r} is no {type_name(kind)}: {error}") from None
+            raise ValueError(f"{text!r} is not of type {type_name(kind)}: {error}") from None
         found.append(array_of_tree(tree, kind))
     return pa.concat_arrays(found)
 
@@ -208,19 +208,19 @@ def value_of_tree(tree: Tree, kind: pa.DataType) -> Any:
     """One value, as `pyarrow.array` takes it.
 
     Raises:
-        ValueError: the tree is no value of that type; or another error that `array_of_tree`
+        ValueError: the tree is not a value of that type; or another error that `array_of_tree`
             converts into one.
     """
     if tree is None or types.is_null(kind):
         return None
     if types.is_nested(kind) and not isinstance(tree, _json_type(kind)):
-        raise ValueError(f"{tree!r} is no {type_name(kind)}")
+        raise ValueError(f"{tree!r} is not of type {type_name(kind)}")
     if types.is_struct(kind):
         return {field.name: value_of_tree(tree.get(field.name), field.type) for field in kind}
     if types.is_map(kind):
         keys = [_leaf(key, kind.key_type) for key in tree]
         if len({*keys}) < len(keys):
-            raise ValueError("two of its keys are one value")
+            raise ValueError("two of its keys are the same value")
         return [
             (key, value_of_tree(tree[one], kind.item_type))
             for key, one in zip(keys, tree, strict=True)

@@ -133,4 +133,4 @@ def from_base64(texts: pa.Array) -> pa.Array:
 def _refuse(texts: pa.Array, wrong: pa.Array, kind: pa.DataType) -> None:
     """Reject texts of which one is wrong."""
     if pc.any(wrong).as_py():
-        raise ValueError(f"{texts.filter(wrong)[0].as_py()!r} is no {type_name(kind)}")
+        raise ValueError(f"{texts.filter(wrong)[0].as_py()!r} is not of type {type_name(kind)}")

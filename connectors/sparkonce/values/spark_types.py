@@ -133,7 +133,7 @@ def parse(text: str) -> pa.Schema:
     """Parse a schema: names and types, such as ``id bigint, at timestamp, tags array<string>``.
 
     Raises:
-        OptionError: the text is no schema, or has an unsupported name or type.
+        OptionError: the text is not a schema, or has an unsupported name or type.
     """
     schema = pa.schema(_Reader(text).fields(""))
     require_names(schema)

@@ -112,7 +112,7 @@ def _problems(kind: pa.DataType, path: str) -> Iterator[str]:
     elif types.is_map(kind) and types.is_nested(kind.key_type):
         yield f"a map with keys of type {type_name(kind.key_type)} has no JSON form{where}"
     elif types.is_struct(kind) and len({field.name for field in kind}) < kind.num_fields:
-        yield f"a struct with two fields of one name has no JSON form{where}"
+        yield f"a struct with two fields of the same name has no JSON form{where}"
     else:
         for step, child in _children(kind):
             yield from _problems(child, path + step)

@@ -171,7 +171,7 @@ def test_one_column_is_the_whole_value_unless_it_may_be_a_member(
         ('{"a": {"n": 1, "n": 2}}', pa.map_(pa.string(), pa.struct([])), "'n' occurs twice"),
         ('{"n": 1, "n": 2}', pa.map_(pa.string(), pa.int64()), "'n' occurs twice"),
         ('[{"n": 1, "n": 2}]', pa.list_(pa.struct([("n", pa.int64())])), "'n' occurs twice"),
-        ('{"1": 1, "1.0": 2}', pa.map_(pa.int64(), pa.int64()), "keys are one value"),
+        ('{"1": 1, "1.0": 2}', pa.map_(pa.int64(), pa.int64()), "keys are the same value"),
     ],
 )
 def test_json_with_a_member_twice_is_refused(

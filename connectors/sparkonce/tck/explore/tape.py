@@ -57,7 +57,7 @@ class Tape:
         self.memory, self.lines, self.running = memory, list[Line](), running
 
     def event(self, what: str, who: str, **more: Any) -> None:
-        """Add an event that is no request."""
+        """Add an event that is not a request."""
         if self.running:
             self.lines.append(Line(what, who, self.memory.snapshot(), more=more))
 

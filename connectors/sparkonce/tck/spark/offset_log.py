@@ -23,7 +23,7 @@ def offsets(checkpoint: Path) -> Iterator[Any]:
     """All offsets, epoch by epoch.
 
     Raises:
-        ValueError: one is no JSON.
+        ValueError: one is not JSON.
     """
     for path in _logged(checkpoint):
         yield from (json.loads(line) for line in _told(path.read_text().splitlines()))

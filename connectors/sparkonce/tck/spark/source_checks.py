@@ -183,7 +183,7 @@ def _require_plain_json(trial: SourceTrial) -> None:
     try:
         found = [what for one in offsets(trial.checkpoint) for what in foreign(one)]
     except ValueError as error:
-        raise WrongDoing(f"an offset is no JSON: {error}") from None
+        raise WrongDoing(f"an offset is not JSON: {error}") from None
     if found:
         raise WrongDoing(f"an offset holds {found[0]}")
 
