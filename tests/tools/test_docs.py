@@ -56,6 +56,8 @@ def test_the_map_names_all_files_in_the_order_of_imports(package: str) -> None:
         if path.name != "__init__.py" and "tck" not in path.relative_to(root).parts
     }
     assert {path for path in named if path.suffix == ".py"} == modules
+    scripts = {path for kind in ("lua", "sql", "painless") for path in root.rglob(f"*.{kind}")}
+    assert scripts - {*named} == set()
     if package != "sparkonce":  # where Spark and the commands are further entries
         reached = {root / "connector.py"}
         for step in re.split(r"(?m)^\d+\. ", section)[1:]:
