@@ -247,9 +247,11 @@ chaos: $(CLASSES)
 
 # Clusters in network namespaces, cut from each other from the seed; needs root. STORE is one of
 # `python -m tools.partitions --help`.
+# The cluster is the sink of a query, or its source: ROLE=source.
 FAULTS ?= 20
+ROLE ?= sink
 partitions: $(CLASSES)
-	@$(SHARED) $(BIN)/python -m tools.partitions --store $(STORE) --faults $(FAULTS) --seed $(SEED)
+	@$(SHARED) $(BIN)/python -m tools.partitions --store $(STORE) --role $(ROLE) --faults $(FAULTS) --seed $(SEED)
 
 # Makes the page and the plot from the records in docs/reliability/*.json.
 reliability: $(DEV)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tools.chaos import elasticsearch, plan, report
+from tools.chaos.batches import BatchesResult
 from tools.chaos.drivers import EXPECTED, ChaosDriver
 from tools.chaos.oracle import Reader, Verdict, compare
 from tools.chaos.pipeline_stores import apart
@@ -170,16 +171,17 @@ def test_result_is_not_good(harm: dict[str, Any]) -> None:
     "harm",
     [
         {"lost": {"log-to-index": 1}},
-        {"doubled": {"log-to-index": 1}},
+        {"duplicated": {"log-to-index": 1}},
         {"lost": {}},
         {"alarms": ["TypeError, once"]},
         {"broken": ["a query did not get on"]},
     ],
     ids=str,
 )
-def test_result_of_pipelines_is_not_good(harm: dict[str, Any]) -> None:
+@pytest.mark.parametrize("kind", [PipelinesResult, BatchesResult])
+def test_result_of_several_stores_is_not_good(kind: Any, harm: dict[str, Any]) -> None:
     none = {"log-to-index": 0}
-    made = PipelinesResult(seed=1, kills=2, versions={}, lost=none, doubled=none)
+    made = kind(seed=1, kills=2, versions={}, lost=none, duplicated=none)
     assert made.good
     assert not replace(made, **harm).good
 

@@ -8,13 +8,17 @@ from pathlib import Path
 
 from integration.support.servers.finder import NoServerError, UnavailableError
 from integration.support.servers.process import tidy_when_terminated
+from tools.chaos.batches import BatchesResult, BatchesRun
 from tools.chaos.disk import go_apart
 from tools.chaos.pipelines import PipelinesResult, PipelinesRun
 from tools.chaos.result import Result
 from tools.chaos.run import Run
 from tools.chaos.target import ALL, MAKERS, maker
 
-PIPELINES = "pipelines"
+PIPELINES, BATCHES = "pipelines", "batches"
+RUNS = {PIPELINES: PipelinesRun, BATCHES: BatchesRun}
+"""Runs over several stores."""
+
 OUT = Path(__file__).parents[2] / ".build" / "chaos"
 
 
@@ -31,7 +35,7 @@ def main() -> int:
 def _one(store: str, given: argparse.Namespace) -> bool:
     home = given.out.resolve() / store
     how = {"rows": given.rows, "kills": given.kills, "seed": given.seed, "tell": _tell}
-    run = PipelinesRun(home, **how) if store == PIPELINES else Run(maker(store), home, **how)
+    run = RUNS[store](home, **how) if store in RUNS else Run(maker(store), home, **how)
     try:
         result = run()
     except (NoServerError, UnavailableError) as absent:
@@ -43,7 +47,7 @@ def _one(store: str, given: argparse.Namespace) -> bool:
     return result.good
 
 
-def _explain(result: Result | PipelinesResult, report: Path) -> None:
+def _explain(result: Result | PipelinesResult | BatchesResult, report: Path) -> None:
     for what in result.broken:
         _tell(f"BROKEN: {what}")
     for error in result.alarms:
@@ -65,7 +69,7 @@ def _tell(what: str) -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tools.chaos", description=__doc__)
-    parser.add_argument("--store", default="all", choices=[*MAKERS, PIPELINES, "all"])
+    parser.add_argument("--store", default="all", choices=[*MAKERS, *RUNS, "all"])
     parser.add_argument("--kills", type=int, default=20, help="number of kills per store")
     parser.add_argument("--rows", type=int, default=1_000_000, help="number of rows per store")
     parser.add_argument("--seed", type=int, default=1, help="seed of faults and rows")

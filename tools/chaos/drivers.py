@@ -209,6 +209,16 @@ class DriverKeeper(ABC):
         if self.driver is None:
             self.start()
 
+    def need(self, mode: Mode) -> None:
+        """Run a driver of this mode; a new one commits an epoch of each query first."""
+        self._reap()
+        if self.driver and self.driver.mode != mode:
+            self.kill(tree=True)
+        self.mode = mode
+        if self.driver is None:
+            self.start()
+            self.advance(1)
+
     def _reap(self) -> None:
         if self.driver and not self.driver.alive:
             self._note_end(self.driver)

@@ -10,26 +10,24 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
 
-import psutil
 import pyspark
-from tools.chaos.drivers import ChaosSpark, DriverKeeper, NotReached
+from tools.chaos.drivers import ChaosSpark, DriverKeeper
 from tools.chaos.pipeline_stores import PipelineStores
 from tools.chaos.plan import DRIVER, TREE, WORKER, shuffled
 from tools.chaos.query import Query
 from tools.chaos.result import RunResult
-from tools.chaos.run import ChaosRun
 from tools.chaos.target import has
+from tools.chaos.three_stores import FEED, KILLED, ThreeStoresRun
 
 from sparkonce import __version__
 
 FAILOVER = "failover of MySQL"
-KILLED = {name: f"{name} killed" for name in ("redis", "mysql", "elasticsearch")}
 DECK = (*[DRIVER, TREE, WORKER] * 2, *KILLED.values(), KILLED["redis"], KILLED["mysql"])
 REQUESTS = {
     "XRANGE": ("redis", has(b"\r\nXRANGE\r\n")),
@@ -40,8 +38,8 @@ REQUESTS = {
     "a bulk": ("elasticsearch", has(b"/_bulk")),
 }
 PIPELINES = ("stream-to-table", "log-to-index", "log-to-hashes")
-FEED, PATIENCE = 300, 240.0
-"""Entries in one write; seconds in which a query must commit an epoch."""
+PATIENCE = 240.0
+"""Seconds in which a query must commit an epoch."""
 
 
 class PipelinesDriver(DriverKeeper):
@@ -58,11 +56,13 @@ class PipelinesDriver(DriverKeeper):
         return self.stores.queries(self.home / "checkpoints")
 
 
-class PipelinesRun(ChaosRun):
+class PipelinesRun(ThreeStoresRun):
     """A run over all pipelines."""
 
     keeper: PipelinesDriver
+    stores: PipelineStores
     result: PipelinesResult
+    requests = REQUESTS
 
     def run(self, stack: ExitStack) -> None:
         self.chance = random.Random(self.seed)
@@ -94,58 +94,12 @@ class PipelinesRun(ChaosRun):
     def strike(self, fault: str) -> str:
         self.keeper.advance(1, PATIENCE)
         self.stores.write(FEED)
-        self._run_for(self.chance.uniform(0.1, 3.0))
+        self.run_for(self.chance.uniform(0.1, 3.0))
         began = time.monotonic()
-        return self.note(fault, began, self._inject(fault))
+        return self.note(fault, began, self.inject(fault))
 
-    def _inject(self, fault: str) -> str:
-        if fault in (DRIVER, TREE):
-            self.keeper.supervise()
-            self.keeper.kill(tree=fault == TREE)
-            return ""
-        if fault == WORKER:
-            return self._kill_worker()
-        if fault == FAILOVER:
-            return self.stores.fail_over()
-        for name, kind in KILLED.items():
-            if fault == kind:
-                return self._kill_server(name)
-        return self._fail_network(*fault.split(" at ", 1))
-
-    def _kill_worker(self) -> str:
-        driver = self.keeper.driver
-        if driver is None or not driver.alive:
-            return "the driver had ended"
-        inside = psutil.Process(driver.process.pid).children(recursive=True)
-        workers = [one for one in inside if one.is_running() and "pyspark.daemon" in _said(one)]
-        if not workers:
-            return "no worker was running"
-        self.chance.choice(workers).kill()
-        return f"one of {len(workers)}"
-
-    def _kill_server(self, name: str) -> str:
-        server, away = self.stores.servers[name], self.chance.choice((0.0, 2.0, 6.0))
-        server.kill()
-        self._run_for(away)
-        server.start()
-        return f"down for {away:g} s"
-
-    def _fail_network(self, kind: str, request: str) -> str:
-        name, matching = REQUESTS[request]
-        proxy = self.stores.proxies[name]
-        before = proxy.cuts
-        (proxy.reset if kind == "reset" else proxy.cut_reply)(matching, self.chance.randint(1, 3))
-        self.stores.write(FEED)
-        with suppress(NotReached):
-            self.keeper.until(lambda: proxy.cuts > before, request, 30.0)
-        proxy.restore()
-        return "" if proxy.cuts > before else "the request did not arrive"
-
-    def _run_for(self, seconds: float) -> None:
-        limit = time.monotonic() + seconds
-        while time.monotonic() < limit:
-            self.keeper.supervise()
-            time.sleep(0.05)
+    def inject(self, fault: str) -> str:
+        return self.stores.fail_over() if fault == FAILOVER else super().inject(fault)
 
     def _finish(self) -> None:
         """Let the queries read to the end without faults; then compare."""
@@ -153,20 +107,13 @@ class PipelinesRun(ChaosRun):
         self.say("no more faults; the queries read to the end")
         limit, apart = time.monotonic() + PATIENCE, self.stores.differences()
         while any(map(any, apart.values())) and time.monotonic() < limit:
-            self._run_for(2.0)
+            self.run_for(2.0)
             apart = self.stores.differences()
-        self._run_for(5.0)  # the targets must not change in this time
+        self.run_for(5.0)  # the targets must not change in this time
         apart = self.stores.differences()
         self.result.rows = self.stores.count()
         self.result.lost = {name: lost for name, (lost, _) in apart.items()}
-        self.result.doubled = {name: more for name, (_, more) in apart.items()}
-
-
-def _said(process: psutil.Process) -> str:
-    try:
-        return " ".join(process.cmdline())
-    except psutil.Error:
-        return ""
+        self.result.duplicated = {name: more for name, (_, more) in apart.items()}
 
 
 @dataclass(kw_only=True)
@@ -175,23 +122,23 @@ class PipelinesResult(RunResult):
 
     Attributes:
         lost: by pipeline, rows of the source that are missing or stale in the target.
-        doubled: by pipeline, rows of the target that the source lacks.
+        duplicated: by pipeline, rows of the target that the source lacks.
     """
 
     kills: int
     lost: Mapping[str, int] = field(default_factory=dict)
-    doubled: Mapping[str, int] = field(default_factory=dict)
+    duplicated: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def good(self) -> bool:
         """Whether source and target are equal, and no promise was broken."""
-        wrong = sum(self.lost.values()) + sum(self.doubled.values())
+        wrong = sum(self.lost.values()) + sum(self.duplicated.values())
         return bool(self.lost) and not (wrong or self.alarms or self.broken)
 
     @property
     def line(self) -> str:
-        lost, doubled = (sum(one.values()) for one in (self.lost, self.doubled))
+        lost, more = (sum(one.values()) for one in (self.lost, self.duplicated))
         return (
             f"chaos: pipelines rows={self.rows} faults={len(self.struck)} lost={lost}"
-            f" duplicated={doubled}"
+            f" duplicated={more}"
         )

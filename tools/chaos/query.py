@@ -9,15 +9,19 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sparkonce.tck.spark.draws import DRAW, with_draw
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 TASKS = 3
+
+Write = tuple[str, Sequence[str], Mapping[str, str]]
+"""A write of a batch: format, columns, options."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,7 @@ class Query:
         drawn: SQL expressions over the rows of the source. Each replay then computes other rows, in
             other tasks. Empty if the query writes rows unchanged.
         schema: the schema of the source; empty if the source knows it.
+        batches: the writes of `foreachBatch`, which replace the sink.
     """
 
     formats: tuple[str, str]
@@ -40,6 +45,7 @@ class Query:
     columns: Sequence[str]
     drawn: Sequence[str] = ()
     schema: str = ""
+    batches: Sequence[Write] = ()
 
 
 @dataclass(frozen=True)
@@ -73,8 +79,16 @@ def start(spark: SparkSession, name: str, query: Query) -> None:
     rows = (reader.schema(query.schema) if query.schema else reader).load()
     if query.drawn:
         rows = with_draw(rows.selectExpr(*query.drawn)).repartition(TASKS, DRAW)
-    writer = rows.selectExpr(*query.columns).writeStream.format(sink)
-    writer.queryName(name).options(**query.writes).start()
+    writer = rows.selectExpr(*query.columns).writeStream.queryName(name).options(**query.writes)
+    if query.batches:
+        writer.foreachBatch(partial(_write_all, query.batches)).start()
+    else:
+        writer.format(sink).start()
+
+
+def _write_all(batches: Sequence[Write], batch: DataFrame, _: int) -> None:
+    for sink, columns, options in batches:
+        batch.select(*columns).write.format(sink).mode("append").options(**options).save()
 
 
 if __name__ == "__main__":

@@ -70,7 +70,7 @@ def page(runs: Sequence[Record], pipelines: Record) -> str:
 
 def _pipelines(run: Record) -> str:
     rows = (
-        (name, run["epochs"][name] + 1, run["lost"][name], run["doubled"][name])
+        (name, run["epochs"][name] + 1, run["lost"][name], run["duplicated"][name])
         for name in run["epochs"]
     )
     return table(("pipeline", "epochs", "lost or stale", "duplicated"), rows)

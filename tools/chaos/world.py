@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from integration.support.proxy import Proxy
-from tools.chaos.drivers import Broken, ChaosSpark, DriverKeeper, Mode
+from tools.chaos.drivers import Broken, ChaosSpark, DriverKeeper
 from tools.chaos.query import Query
 from tools.chaos.target import COUNTERS, QUERIES, ROWS, SIDES, Target
 from tools.chaos.topic import NAME, Ends, Topic
@@ -55,18 +55,6 @@ class World(DriverKeeper):
         """The offsets up to which each query has committed."""
         epochs = self.epochs()
         return {name: ends_of(self.checkpoint(name), epochs[name]) for name in QUERIES}
-
-    # -- moments
-
-    def need(self, mode: Mode) -> None:
-        """Run a driver of this mode; a new one commits an epoch of each query first."""
-        self._reap()
-        if self.driver and self.driver.mode != mode:
-            self.kill(tree=True)
-        self.mode = mode
-        if self.driver is None:
-            self.start()
-            self.advance(1)
 
     def feed(self) -> None:
         self.topic.produce(self.burst)

@@ -8,10 +8,14 @@ from pathlib import Path
 
 from integration.support.servers import kafka
 from integration.support.servers.finder import NoServerError, UnavailableError
+from integration.support.servers.mysql import private_binary
 from integration.support.servers.process import tidy_when_terminated
 from tools.partitions import network
 from tools.partitions.cluster import CLUSTERS, maker
 from tools.partitions.run import PartitionRun
+from tools.partitions.source_run import SourceRun
+
+RUNS = {"sink": PartitionRun, "source": SourceRun}
 
 OUT = Path(__file__).parents[2] / ".build" / "partitions"
 
@@ -22,14 +26,15 @@ def main() -> int:
     if why := network.why_not():
         print(f"partitions: store={given.store} skipped: {why}")
         return 0
-    home = given.out.resolve() / given.store
+    home = given.out.resolve() / f"{given.store}-{given.role}"
     how = {"rows": 0, "kills": given.faults, "seed": given.seed, "tell": _tell}
     try:
         kafka.obtain()
         maker(given.store).obtain()
+        private_binary("mysql")
         network.go_apart("tools.partitions")  # replaces this process
         tidy_when_terminated()
-        result = PartitionRun(maker(given.store), home, **how)()
+        result = RUNS[given.role](maker(given.store), home, **how)()
     except (NoServerError, UnavailableError) as absent:
         print(f"partitions: store={given.store} not run: {absent}")
         return 1
@@ -53,6 +58,7 @@ def _tell(what: str) -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tools.partitions", description=__doc__)
     parser.add_argument("--store", required=True, choices=CLUSTERS)
+    parser.add_argument("--role", default="sink", choices=RUNS, help="what the cluster is")
     parser.add_argument("--faults", type=int, default=20, help="number of faults")
     parser.add_argument("--seed", type=int, default=1, help="seed of faults and rows")
     parser.add_argument("--out", type=Path, default=OUT, help="directory for records and logs")

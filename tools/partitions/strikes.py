@@ -11,7 +11,7 @@ from tools.chaos.drivers import Mode
 from tools.partitions import plan
 from tools.partitions.cluster import DRIVER
 from tools.partitions.plan import Fault
-from tools.partitions.world import PartitionWorld
+from tools.partitions.world import Struck
 
 from sparkonce.operate.admin import Admin
 from sparkonce.operate.arguments import admin_of
@@ -23,11 +23,11 @@ GOES_ON = 240.0
 """Seconds after a fault in which every query commits again."""
 
 
-def strike(world: PartitionWorld, fault: Fault, chance: random.Random) -> str:
+def strike(world: Struck, fault: Fault, chance: random.Random) -> str:
     """Strike with a fault; return the observed effect."""
     world.need(Mode())
     moment = _aim(world, fault.moment)
-    before, drivers, losses = world.target.leader(), world.drivers, len(world.losses)
+    before, drivers, losses = world.target.leader(), world.drivers, len(world.notes)
     others = [name for name in world.target.machines if name != before]
     one = before if fault.on == plan.LEADER else chance.choice(others)
     with STRIKES.get(fault.kind, _cut)(world, fault, one, chance):
@@ -38,15 +38,15 @@ def strike(world: PartitionWorld, fault: Fault, chance: random.Random) -> str:
     seen = [f"{moment}, {one}"]
     seen += [f"leader {before} to {after}"] if after != before else []
     seen += [f"{world.drivers - drivers} restarts"] if world.drivers != drivers else []
-    seen += [f"named as lost: {loss}" for loss in world.losses[losses:]]
+    seen += [f"named as lost: {what}" for what in world.notes[losses:]]
     return ", ".join(seen)
 
 
-def _aim(world: PartitionWorld, moment: str) -> str:
+def _aim(world: Struck, moment: str) -> str:
     """Wait for the state of an epoch; return the state that was reached."""
     if moment == plan.ANY:
         return moment
-    admin, limit = admin_of(world.target.url, ()), time.monotonic() + AIMS
+    admin, limit = admin_of(world.sinks_url, ()), time.monotonic() + AIMS
     while time.monotonic() < limit:
         world.supervise()
         world.feed()
@@ -64,7 +64,7 @@ def _reached(admin: Admin, moment: str) -> bool:
 
 
 @contextmanager
-def _cut(world: PartitionWorld, fault: Fault, one: str, chance: random.Random) -> Iterator[None]:
+def _cut(world: Struck, fault: Fault, one: str, chance: random.Random) -> Iterator[None]:
     links = plan.links(fault, one, world.target.machines, DRIVER, chance)
     network = world.network
     try:
@@ -80,7 +80,7 @@ def _cut(world: PartitionWorld, fault: Fault, one: str, chance: random.Random) -
 
 
 @contextmanager
-def _pause(world: PartitionWorld, _: Fault, one: str, __: random.Random) -> Iterator[None]:
+def _pause(world: Struck, _: Fault, one: str, __: random.Random) -> Iterator[None]:
     servers = world.target.servers[one]
     for server in servers:
         server.pause()
@@ -92,14 +92,14 @@ def _pause(world: PartitionWorld, _: Fault, one: str, __: random.Random) -> Iter
 
 
 @contextmanager
-def _kill(world: PartitionWorld, _: Fault, one: str, __: random.Random) -> Iterator[None]:
+def _kill(world: Struck, _: Fault, one: str, __: random.Random) -> Iterator[None]:
     for server in world.target.servers[one]:
         server.kill()
     yield  # a cluster starts again what has ended
 
 
 @contextmanager
-def _jump(world: PartitionWorld, fault: Fault, one: str, _: random.Random) -> Iterator[None]:
+def _jump(world: Struck, fault: Fault, one: str, _: random.Random) -> Iterator[None]:
     world.target.clocks[one].jump(fault.jump)
     try:
         yield
@@ -108,7 +108,7 @@ def _jump(world: PartitionWorld, fault: Fault, one: str, _: random.Random) -> It
 
 
 @contextmanager
-def _fill(world: PartitionWorld, _: Fault, one: str, __: random.Random) -> Iterator[None]:
+def _fill(world: Struck, _: Fault, one: str, __: random.Random) -> Iterator[None]:
     disk = world.target.disks[one]
     disk.fill()
     try:
@@ -118,7 +118,7 @@ def _fill(world: PartitionWorld, _: Fault, one: str, __: random.Random) -> Itera
 
 
 @contextmanager
-def _roll(world: PartitionWorld, *_: object) -> Iterator[None]:
+def _roll(world: Struck, *_: object) -> Iterator[None]:
     """Restart one machine after the other, each once the cluster is whole."""
     for name in world.target.machines:
         for server in world.target.servers[name]:
@@ -128,7 +128,7 @@ def _roll(world: PartitionWorld, *_: object) -> Iterator[None]:
     yield
 
 
-Strike = Callable[[PartitionWorld, Fault, str, random.Random], AbstractContextManager[None]]
+Strike = Callable[[Struck, Fault, str, random.Random], AbstractContextManager[None]]
 STRIKES: dict[str, Strike] = {
     plan.PAUSED: _pause,
     plan.KILLED: _kill,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 import time
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tools.chaos.drivers import EXPECTED, Broken, ChaosDriver
+from tools.chaos.drivers import EXPECTED, Broken, ChaosDriver, DriverKeeper
 from tools.chaos.oracle import Named
 from tools.chaos.query import Query
 from tools.chaos.target import COUNTERS, ROWS
@@ -54,7 +55,33 @@ class Loss:
         return self.begin.get(partition, 0) <= offset < self.end.get(partition, 0)
 
 
-class PartitionWorld(World):
+class Struck(DriverKeeper):
+    """A keeper whose queries use a cluster that faults strike.
+
+    Attributes:
+        notes: what the queries named as lost, in words.
+    """
+
+    network: Network
+    target: Cluster
+    notes: list[str]
+
+    @property
+    @abstractmethod
+    def sinks_url(self) -> str:
+        """The URL of the store that has the ledgers of the queries."""
+
+    def hold(self, seconds: float) -> None:
+        """Let the queries run for a time, while driver and cluster are looked after."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.supervise()
+            self.target.operate()
+            self.feed()
+            time.sleep(PAUSE)
+
+
+class PartitionWorld(World, Struck):
     """The parts of a run; a query whose store lost epochs continues as its error advises.
 
     Attributes:
@@ -70,14 +97,13 @@ class PartitionWorld(World):
         self.losses: list[Loss] = []
         self._advice: dict[str, str] = {}
 
-    def hold(self, seconds: float) -> None:
-        """Let the queries run for a time, while driver and cluster are looked after."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            self.supervise()
-            self.target.operate()
-            self.feed()
-            time.sleep(PAUSE)
+    @property
+    def sinks_url(self) -> str:
+        return self.target.url
+
+    @property
+    def notes(self) -> list[str]:  # type: ignore[override]
+        return [str(loss) for loss in self.losses]
 
     def feed(self) -> None:
         done = max(sum(ends.values()) for ends in self.committed().values())

@@ -1,0 +1,216 @@
+"""Runs in which a query follows a cluster, and writes into another store."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyspark
+from integration.support.servers.mysql import MySqlProcess, private_binary
+from integration.support.servers.mysql import connect as connect_mysql
+from integration.support.servers.process import Place
+from tools.chaos.drivers import EXPECTED, ChaosDriver, ChaosSpark, Mode, NotReached
+from tools.chaos.query import Query
+from tools.chaos.result import RunResult
+from tools.chaos.run import ChaosRun
+from tools.partitions import plan
+from tools.partitions.cluster import DRIVER, Cluster
+from tools.partitions.network import OPERATOR, Network
+from tools.partitions.plan import Fault
+from tools.partitions.sources import Source, source_of
+from tools.partitions.strikes import strike
+from tools.partitions.world import Struck
+
+from sparkonce import __version__
+
+LANDED, QUERY = "landed", "follow"
+BURST = 50
+"""Rows that arrive at a time."""
+
+LOST = "failOnDataLoss=false"
+"""The option that an error advises where a source has lost rows."""
+
+DRAINS = 180.0
+"""Seconds in which a query reads the rest, once all links work."""
+
+
+class SourceWorld(Struck):
+    """The parts of a run.
+
+    Attributes:
+        tried: the last number that the feeder has tried to write.
+        acknowledged: the numbers that the cluster has acknowledged.
+    """
+
+    def __init__(
+        self, network: Network, cluster: Cluster, sink: MySqlProcess, home: Path, spark: ChaosSpark
+    ) -> None:
+        super().__init__(home, spark, (QUERY,))
+        self.network, self.target, self.sink = network, cluster, sink
+        self.source: Source = source_of(cluster)
+        self.tried, self.acknowledged = 0, set[int]()
+        self.notes: list[str] = []
+        # A reader may meet a primary that the others have left, and rows that it loses later.
+        self.expected = EXPECTED | {"UnreadLost"}
+        self._tolerates = False
+
+    @property
+    def sinks_url(self) -> str:
+        return self.sink.url
+
+    def feed(self) -> None:
+        numbers = range(self.tried + 1, self.tried + BURST + 1)
+        self.tried += BURST
+        if self.source.write(numbers):
+            self.acknowledged.update(numbers)
+
+    def landed(self) -> Counter[int]:
+        """The numbers in the target, each with its effects."""
+        with closing(connect_mysql(self.sink.url)) as client, client.cursor() as cursor:
+            cursor.execute(f"SELECT n FROM {LANDED}")
+            return Counter(n for (n,) in cursor.fetchall())
+
+    def _note_end(self, driver: ChaosDriver) -> None:
+        super()._note_end(driver)
+        if LOST in driver.said and not self._tolerates:
+            name, text = driver.end()
+            self._tolerates = True
+            self.notes.append(f"{name}: {text}")
+
+    def _queries(self) -> Mapping[str, Query]:
+        more = {"failOnDataLoss": "false"} if self._tolerates else {}
+        reads = {**self.source.options(), "timeout": "5", **more}
+        writes = {
+            "url": self.sink.url,
+            "dbtable": LANDED,
+            "writeMode": "append",
+            "checkpointLocation": str(self.checkpoint(QUERY)),
+        }
+        source = self.source
+        formats = (source.format, "mysql")
+        return {QUERY: Query(formats, reads, writes, source.columns, schema=source.schema)}
+
+
+class SourceRun(ChaosRun):
+    """A run over one kind of cluster; `kills` is the number of faults."""
+
+    keeper: SourceWorld
+    result: SourceResult
+
+    def __init__(self, make: type[Cluster], home: Path, **how: Any) -> None:
+        super().__init__(home, **how)
+        self.make = make
+        self.chance = random.Random(f"{self.seed} sides")
+
+    def run(self, stack: ExitStack) -> None:
+        network = Network([*self.make.machines, DRIVER])
+        target = self.make(network, self.home)
+        target.start(stack)
+        target.wait_until_whole()
+        sink = stack.enter_context(MySqlProcess(private_binary("mysql"), place=Place(OPERATOR)))
+        with closing(connect_mysql(sink.url)) as client, client.cursor() as cursor:
+            cursor.execute(f"CREATE TABLE {LANDED} (n BIGINT, entry VARCHAR(40))")
+        skipped = target.impossible()
+        self.result = SourceResult(
+            store=target.name,
+            seed=self.seed,
+            planned=self.kills,
+            versions={
+                "sparkonce": __version__,
+                target.name: target.version,
+                "pyspark": pyspark.__version__,
+            },
+            skipped=skipped,
+        )
+        self.tell(f"{target.name} {target.version}, followed into MySQL")
+        spark = ChaosSpark(self.home / "spark", network.places[DRIVER].within)
+        stack.enter_context(closing(spark))
+        self.keeper = SourceWorld(network, target, sink, self.home, spark)
+        self.keeper.deadline = self.began + 600 + 300 * self.kills
+        stack.callback(self.keeper.close)
+        self.keeper.source.prepare()
+        faults = plan.draw(self.seed, self.kills, f"{target.name} source", list(skipped))
+        for step in (partial(self.strike_all, faults), self._finish, self._count):
+            self.take(step)
+
+    def strike(self, fault: Fault) -> str:
+        began = time.monotonic()
+        try:
+            return self.note(fault, began, strike(self.keeper, fault, self.chance))
+        except NotReached as error:
+            self.result.missed[f"{len(self.result.struck)}: {fault}"] = str(error)
+            return f"MISSED: {error}"
+
+    def _finish(self) -> None:
+        """Let the query read to the end, without faults."""
+        world = self.keeper
+        world.target.wait_until_whole()
+        world.feed()
+        world.need(Mode())
+        self.say("no more faults; the query reads to the end")
+        limit = time.monotonic() + DRAINS
+        while world.source.stored() - world.landed() and time.monotonic() < limit:
+            world.supervise()
+            world.target.operate()
+            time.sleep(0.5)
+
+    def _count(self) -> None:
+        self.judge()
+        world, result = self.keeper, self.result
+        stored, landed = world.source.stored(), world.landed()
+        gone = [n for n in landed if n not in stored]
+        result.rows, result.notes = stored.total(), world.notes
+        result.lost = (stored - landed).total()
+        result.duplicated = sum(times - 1 for times in landed.values())
+        result.rolled_back = len(gone)
+        if not world.target.loses:
+            result.broken += [
+                f"{len(lost)} acknowledged rows are {where}"
+                for where, lost in {
+                    "no longer in the source": world.acknowledged - stored.keys(),
+                    "in the target alone": world.acknowledged & {*gone},
+                }.items()
+                if lost
+            ]
+
+
+@dataclass(kw_only=True)
+class SourceResult(RunResult):
+    """The result of a run over one kind of cluster.
+
+    Attributes:
+        missed: faults after which the query did not continue, and why.
+        notes: what the query named as lost.
+        lost: rows that the source has and the target lacks.
+        duplicated: effects of rows beyond the first.
+        rolled_back: rows of the target that the source had, never acknowledged, and lost.
+    """
+
+    store: str
+    planned: int
+    missed: dict[str, str] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    lost: int = 0
+    duplicated: int = 0
+    rolled_back: int = 0
+
+    @property
+    def good(self) -> bool:
+        """Whether each row of the source is once in the target."""
+        harm = self.lost or self.duplicated or self.broken or self.alarms or self.missed
+        return not harm and self.rows > 0
+
+    @property
+    def line(self) -> str:
+        return (
+            f"partitions: source={self.store} rows={self.rows} faults={len(self.struck)}"
+            f" lost={self.lost} duplicated={self.duplicated} rolled_back={self.rolled_back}"
+        )
