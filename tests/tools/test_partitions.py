@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tools.chaos.oracle import Named, Verdict, compare
@@ -14,6 +17,8 @@ from tools.chaos.topic import Event
 from tools.partitions import plan
 from tools.partitions.cluster import CLUSTERS, maker
 from tools.partitions.plan import Fault
+from tools.partitions.run import PartitionResult
+from tools.partitions.source_run import SourceResult
 from tools.partitions.world import BEHIND, Loss
 
 from sparkonce.exactly_once.conflicts import sink_behind
@@ -119,3 +124,36 @@ def test_each_kind_has_a_class_of_its_name_and_runs_each_night(name: str) -> Non
     assert len(made.machines) >= 3
     workflow = (Path(__file__).parents[2] / ".github/workflows/nightly.yml").read_text()
     assert f"          - {name}\n" in workflow
+
+
+# -- results
+
+
+@pytest.mark.parametrize("kind", [PartitionResult, SourceResult])
+@pytest.mark.parametrize(
+    "harm",
+    [
+        {"lost": 1},
+        {"duplicated": 1},
+        {"rows": 0},
+        {"missed": {"1: paused": "no query commits"}},
+        {"alarms": ["TypeError, once"]},
+        {"broken": ["rows lacks epochs 1 to 2: nothing may be lost"]},
+    ],
+    ids=str,
+)
+def test_a_result_is_not_good_with_any_harm(kind: Any, harm: dict[str, Any]) -> None:
+    reads = {"reads": 9} if kind is PartitionResult else {}
+    made = kind(store="galera", seed=1, planned=3, versions={}, rows=5, **reads)
+    assert made.good
+    assert not replace(made, **harm).good
+    assert made.made["commit"]
+
+
+def test_a_record_names_commit_date_and_machine(tmp_path: Path) -> None:
+    made = SourceResult(store="galera", seed=1, planned=3, versions={}, rows=5)
+    made.write(tmp_path / "one.json")
+    found = json.loads((tmp_path / "one.json").read_text())["made"]
+    assert {*found} == {"commit", "date", "machine"}
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", found["date"])
+    assert re.match(r"\d+ cores, \d+ GiB, ", found["machine"])

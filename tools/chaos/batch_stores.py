@@ -80,7 +80,7 @@ class BatchStores:
         ]
 
     def overwrites(self, job: str) -> list[Write]:
-        """Writes of rows with columns `n` and `version` that replace what is there."""
+        """Writes of rows with columns `n` and `version` that replace all rows of their target."""
         alias = {"index": f"latest-{job}", "createIndex": "true", "writeMode": "append"}
         return [
             self._write("redis", LATEST, {"key": f"latest-{job}:{{n}}"}),
@@ -95,7 +95,7 @@ class BatchStores:
         """Options of each write; small chunks make epochs that die half-way."""
         return {"url": self.proxies[name].url, "timeout": TIMEOUT, "chunkRows": "50"}
 
-    # -- what is there
+    # -- the content of the targets
 
     def effects(self) -> dict[str, Effects]:
         """The effects of all appended rows, by store."""

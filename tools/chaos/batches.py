@@ -93,7 +93,7 @@ class Orchestrator:
 
     @property
     def ended(self) -> bool:
-        """Whether it finished the version at which it was told to end."""
+        """Whether the process has ended, after the version that it was writing."""
         return self.process is None or not self.process.alive
 
 

@@ -23,7 +23,8 @@ OUT = Path(__file__).parents[2] / ".build" / "partitions"
 def main() -> int:
     """Run; the exit status is 0 if no row was lost or duplicated in silence."""
     given = _arguments()
-    if why := network.why_not():
+    unfollowed = maker(given.store).unfollowed if given.role == "source" else ""
+    if why := network.why_not() or unfollowed:
         print(f"partitions: store={given.store} skipped: {why}")
         return 0
     home = given.out.resolve() / f"{given.store}-{given.role}"

@@ -63,6 +63,7 @@ class Cluster(Target):
     Attributes:
         machines: their names.
         skipped: faults that this kind can't have, and why.
+        unfollowed: why a query can't follow the cluster; empty if one can.
         loses: whether the cluster may lose writes that it acknowledged, with these settings.
         servers: the servers of each machine.
         clocks, disks: the clock and the disk of each machine.
@@ -70,7 +71,7 @@ class Cluster(Target):
 
     machines: tuple[str, ...]
     skipped: Mapping[str, str] = {}
-    loses = False
+    loses, unfollowed = False, ""
 
     def __init__(self, network: Network, home: Path) -> None:
         self.network = network

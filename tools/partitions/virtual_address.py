@@ -108,6 +108,7 @@ class GaleraCluster(BehindAddress):
     """MariaDB with Galera: each node accepts writes, and clients use one of them."""
 
     name, server_name = "galera", "mariadb"
+    unfollowed = "its nodes keep no binary log, which the transfer of a node's state would copy"
 
     def settings(self, name: str) -> tuple[str, ...]:
         members = ",".join(self.network.places[one].host for one in self.machines)
