@@ -46,7 +46,7 @@ def test_good_rows_by_the_thousands_do_not_go_aside(
     make(index.client, index, fields=2)
     query = into(index.url, index, bad_index, mode)
     for _ in range(3):  # a supervisor
-        with pytest.raises(RowRefused, match=r"rows of 5,000 of epoch 0 .*Limit of total fields"):
+        with pytest.raises(RowRefused, match=r"of the 5,000 rows .*Limit of total fields"):
             query.run(0, ones(range(5000)))
         query.restart()
     assert len(documents(index.client, bad_index)) <= 500
@@ -98,7 +98,7 @@ def test_refused_document_counts_for_all_the_rows_of_its_key(index: Index, bad_i
     words(index.client, index)
     query = into(index.url, index, bad_index, "upsert")
     rows = [{"id": key, "n": 1000 if key else 1} for key in range(50) for _ in range(10)]
-    with pytest.raises(RowRefused, match=r"60 rows of 500 of epoch 0"):
+    with pytest.raises(RowRefused, match=r"60 of the 500 rows of epoch 0"):
         query.run(0, rows)
     query.restart(maxBadRows="490")
     ledger = query.run(0, [])

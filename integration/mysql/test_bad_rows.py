@@ -295,7 +295,7 @@ def test_small_partitions_hide_nothing(
     make_broken(table, "no partition")
     broken.restart(**way)
     broken.sink.check()
-    with pytest.raises(BAD_ROW, match="201 rows of 2,000 of epoch 0"):
+    with pytest.raises(BAD_ROW, match="201 of the 2,000 rows of epoch 0"):
         broken.run(0, *(ones(range(10 * n, 10 * n + 10)) for n in range(200)))
 
 
