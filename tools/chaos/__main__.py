@@ -25,7 +25,7 @@ OUT = Path(__file__).parents[2] / ".build" / "chaos"
 def main() -> int:
     """Run; the exit status is 0 if no store broke a promise."""
     given = _arguments()
-    go_apart()
+    go_apart("tools.chaos")
     tidy_when_terminated()
     stores = ALL if given.store == "all" else [given.store]
     good = [_one(store, given) for store in stores]

@@ -29,9 +29,8 @@ from tools.chaos.drivers import ChaosSpark, DriverKeeper, Mode
 from tools.chaos.orchestrator import ROWS, Jobs
 from tools.chaos.plan import DRIVER, TREE, WORKER, shuffled
 from tools.chaos.query import Query, Write
-from tools.chaos.result import RunResult
 from tools.chaos.target import has
-from tools.chaos.three_stores import FEED, KILLED, ThreeStoresRun
+from tools.chaos.three_stores import FEED, KILLED, ThreeStoresResult, ThreeStoresRun
 from tools.chaos.topic import NAME, Topic
 from tools.chaos.world import ends_of
 
@@ -272,32 +271,14 @@ class BatchesRun(ThreeStoresRun):
 
 
 @dataclass(kw_only=True)
-class BatchesResult(RunResult):
+class BatchesResult(ThreeStoresResult):
     """The result of a run.
 
     Attributes:
-        lost: by target, rows without their effect.
-        duplicated: by target, effects beyond the first, or of rows that nobody wrote.
         recovered: what `sparkonce recover` of the operator did, with counts.
         versions_done: the last version of each orchestrator.
     """
 
-    kills: int
-    lost: dict[str, int] = field(default_factory=dict)
-    duplicated: dict[str, int] = field(default_factory=dict)
+    name = "batches"
     recovered: dict[str, int] = field(default_factory=dict)
     versions_done: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def good(self) -> bool:
-        """Whether every row took effect once."""
-        wrong = sum(self.lost.values()) + sum(self.duplicated.values())
-        return bool(self.lost) and not (wrong or self.alarms or self.broken)
-
-    @property
-    def line(self) -> str:
-        lost, more = (sum(one.values()) for one in (self.lost, self.duplicated))
-        return (
-            f"chaos: batches rows={self.rows} faults={len(self.struck)} lost={lost}"
-            f" duplicated={more}"
-        )

@@ -16,13 +16,18 @@ MARGIN = 64 << 20
 APART = "SPARKONCE_CHAOS_APART"
 
 
-def go_apart() -> None:
-    """Run this program again in its own mount namespace, which ends with it, if possible."""
+def go_apart(module: str, namespaces: str = "-m") -> None:
+    """Run this program again in its own mount namespace, which ends with it, if possible.
+
+    Args:
+        module: the program.
+        namespaces: the flags of `unshare`.
+    """
     able = os.geteuid() == 0 and APART not in os.environ and shutil.which("unshare")
-    if able and subprocess.run(["unshare", "-m", "true"], check=False).returncode == 0:
+    if able and subprocess.run(["unshare", namespaces, "true"], check=False).returncode == 0:
         os.environ[APART] = "1"
-        again = [sys.executable, "-m", "tools.chaos", *sys.argv[1:]]
-        os.execvp("unshare", ["unshare", "-m", *again])
+        again = [sys.executable, "-m", module, *sys.argv[1:]]
+        os.execvp("unshare", ["unshare", namespaces, *again])
 
 
 def why_not() -> str:

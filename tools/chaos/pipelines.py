@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -21,9 +21,8 @@ from tools.chaos.drivers import ChaosSpark, DriverKeeper
 from tools.chaos.pipeline_stores import PipelineStores
 from tools.chaos.plan import DRIVER, TREE, WORKER, shuffled
 from tools.chaos.query import Query
-from tools.chaos.result import RunResult
 from tools.chaos.target import has
-from tools.chaos.three_stores import FEED, KILLED, ThreeStoresRun
+from tools.chaos.three_stores import FEED, KILLED, ThreeStoresResult, ThreeStoresRun
 
 from sparkonce import __version__
 
@@ -117,28 +116,7 @@ class PipelinesRun(ThreeStoresRun):
 
 
 @dataclass(kw_only=True)
-class PipelinesResult(RunResult):
-    """The result of a run; its rows are entries of streams and transactions of the log.
+class PipelinesResult(ThreeStoresResult):
+    """The result of a run; its rows are entries of streams and transactions of the log."""
 
-    Attributes:
-        lost: by pipeline, rows of the source that are missing or stale in the target.
-        duplicated: by pipeline, rows of the target that the source lacks.
-    """
-
-    kills: int
-    lost: Mapping[str, int] = field(default_factory=dict)
-    duplicated: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def good(self) -> bool:
-        """Whether source and target are equal, and no promise was broken."""
-        wrong = sum(self.lost.values()) + sum(self.duplicated.values())
-        return bool(self.lost) and not (wrong or self.alarms or self.broken)
-
-    @property
-    def line(self) -> str:
-        lost, more = (sum(one.values()) for one in (self.lost, self.duplicated))
-        return (
-            f"chaos: pipelines rows={self.rows} faults={len(self.struck)} lost={lost}"
-            f" duplicated={more}"
-        )
+    name = "pipelines"

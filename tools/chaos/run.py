@@ -136,7 +136,7 @@ class Run(ChaosRun):
             store=target.name,
             seed=self.seed,
             planned=self.kills,
-            versions=_versions(target),
+            versions=versions(target),
             asked=self.rows,
         )
         if why_not:
@@ -232,7 +232,8 @@ def _unfinished(url: str) -> list[str]:
     return [f"{one.name}: {one.state}" for one in admin_of(url, ()).sinks() if one.is_unfinished]
 
 
-def _versions(target: Target) -> Mapping[str, str]:
+def versions(target: Target) -> Mapping[str, str]:
+    """The releases of everything that a run over Kafka uses."""
     return {
         "sparkonce": __version__,
         target.name: target.version,

@@ -6,12 +6,14 @@ import random
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
 
 import psutil
 from integration.support.proxy import Predicate, Proxy
 from tools.chaos.drivers import DriverKeeper, NotReached
 from tools.chaos.plan import DRIVER, TREE, WORKER
+from tools.chaos.result import RunResult
 from tools.chaos.run import ChaosRun
 
 KILLED = {name: f"{name} killed" for name in ("redis", "mysql", "elasticsearch")}
@@ -24,6 +26,35 @@ class Stores(Protocol):
 
     servers: dict[str, Any]
     proxies: dict[str, Proxy]
+
+
+@dataclass(kw_only=True)
+class ThreeStoresResult(RunResult):
+    """The result of a run over three stores.
+
+    Attributes:
+        lost: by target, rows that are missing or stale.
+        duplicated: by target, effects that no source has.
+    """
+
+    name: ClassVar[str]
+    kills: int
+    lost: dict[str, int] = field(default_factory=dict)
+    duplicated: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def good(self) -> bool:
+        """Whether each target holds what it should, and no promise was broken."""
+        wrong = sum(self.lost.values()) + sum(self.duplicated.values())
+        return bool(self.lost) and not (wrong or self.alarms or self.broken)
+
+    @property
+    def line(self) -> str:
+        lost, more = (sum(one.values()) for one in (self.lost, self.duplicated))
+        return (
+            f"chaos: {self.name} rows={self.rows} faults={len(self.struck)} lost={lost}"
+            f" duplicated={more}"
+        )
 
 
 class ThreeStoresRun(ChaosRun):

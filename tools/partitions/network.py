@@ -14,8 +14,9 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from integration.support.servers.process import Place
+from tools.chaos import disk
 
-APART = "SPARKONCE_PARTITIONS_APART"
+NAMESPACES = "-mn"
 PROGRAMS = {"ip": "iproute2", "tc": "iproute2", "nft": "nftables", "unshare": "util-linux"}
 """The programs that a network needs, and Debian's packages."""
 
@@ -58,17 +59,14 @@ def why_not() -> str:
     lacking = {package for program, package in PROGRAMS.items() if not shutil.which(program)}
     if lacking:
         return f"no {', '.join(sorted(lacking))} on PATH: apt-get install them"
-    if subprocess.run(["unshare", "-mn", "true"], check=False, capture_output=True).returncode:
+    if subprocess.run(["unshare", NAMESPACES, "true"], check=False, capture_output=True).returncode:
         return "this root may not make namespaces"
     return ""
 
 
 def go_apart(module: str) -> None:
     """Run this program again in a mount and a network namespace of its own, which end with it."""
-    if APART in os.environ:
-        return
-    os.environ[APART] = "1"
-    os.execvp("unshare", ["unshare", "-mn", sys.executable, "-m", module, *sys.argv[1:]])
+    disk.go_apart(module, NAMESPACES)
 
 
 class Network:

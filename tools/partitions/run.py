@@ -2,65 +2,48 @@
 
 from __future__ import annotations
 
-import platform
-import random
 import time
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-import pyspark
 from integration.support.servers import kafka
 from integration.support.servers.kafka import KafkaProcess
 from integration.support.servers.process import Place
 from tools.chaos import oracle
-from tools.chaos.drivers import ChaosSpark, Mode, NotReached
+from tools.chaos.drivers import ChaosSpark, Mode
 from tools.chaos.oracle import Reader
-from tools.chaos.result import RunResult
-from tools.chaos.run import LAST_BREATH, ChaosRun
+from tools.chaos.run import LAST_BREATH, versions
 from tools.chaos.topic import Topic
 from tools.partitions import plan
-from tools.partitions.cluster import DRIVER, Cluster
-from tools.partitions.network import OPERATOR, Network
-from tools.partitions.plan import Fault
-from tools.partitions.strikes import strike
+from tools.partitions.cluster import DRIVER
+from tools.partitions.cluster_run import ClusterResult, ClusterRun
+from tools.partitions.network import OPERATOR
 from tools.partitions.world import PartitionWorld
-
-from sparkonce import __version__
 
 BURST = 500
 """Events that arrive at a time."""
 
 
 @dataclass(kw_only=True)
-class PartitionResult(RunResult):
+class PartitionResult(ClusterResult):
     """The result of a run over one kind of cluster.
 
     Attributes:
-        missed: faults that did not strike, or after which a query did not continue, and why.
-        skipped: kinds of faults that this machine can't have, and why.
         named: epochs that the store lost after it had acknowledged them, as queries named them.
         excused: rows of these epochs without an effect.
+        torn, reads: reads of half an epoch, and all reads.
     """
 
-    store: str
-    planned: int
-    missed: dict[str, str] = field(default_factory=dict)
-    skipped: dict[str, str] = field(default_factory=dict)
     named: list[Any] = field(default_factory=list)
-    lost: int = 0
-    duplicated: int = 0
     excused: int = 0
     torn: int = 0
     reads: int = 0
 
     @property
     def good(self) -> bool:
-        """Whether nothing was lost or duplicated in silence, and every query continued."""
-        harm = self.lost or self.duplicated or self.torn or self.broken or self.alarms
-        return not harm and not self.missed and self.rows > 0 and self.reads > 0
+        return super().good and not self.torn and self.reads > 0
 
     @property
     def line(self) -> str:
@@ -71,29 +54,22 @@ class PartitionResult(RunResult):
         )
 
 
-class PartitionRun(ChaosRun):
+class PartitionRun(ClusterRun):
     """A run over one kind of cluster; `kills` is the number of faults."""
 
     keeper: PartitionWorld
     result: PartitionResult
 
-    def __init__(self, make: type[Cluster], home: Path, **how: Any) -> None:
-        super().__init__(home, **how)
-        self.make = make
-        self.chance = random.Random(f"{self.seed} sides")
-
     def run(self, stack: ExitStack) -> None:
-        network = Network([*self.make.machines, DRIVER])
-        target = self.make(network, self.home)
-        target.start(stack)
-        target.wait_until_whole()
+        target = self.start(stack)
+        network = target.network
         target.prepare()
         skipped = target.impossible()
         self.result = PartitionResult(
             store=target.name,
             seed=self.seed,
             planned=self.kills,
-            versions=_versions(target),
+            versions=versions(target),
             skipped=skipped,
         )
         self.tell(f"{target.name} {target.version}, Kafka {kafka.VERSION}")
@@ -115,14 +91,6 @@ class PartitionRun(ChaosRun):
             self.take(step)
         reader.close()
         self.result.torn, self.result.reads = reader.torn, reader.reads
-
-    def strike(self, fault: Fault) -> str:
-        began = time.monotonic()
-        try:
-            return self.note(fault, began, strike(self.keeper, fault, self.chance))
-        except NotReached as error:
-            self.result.missed[f"{len(self.result.struck)}: {fault}"] = str(error)
-            return f"MISSED: {error}"
 
     def _finish(self) -> None:
         """Let the queries read to the end of the topic, without faults."""
@@ -147,13 +115,3 @@ class PartitionRun(ChaosRun):
 
     def say(self, what: str) -> None:
         super().say(f"{self.keeper.topic.produced:9,} rows  {what}")
-
-
-def _versions(target: Cluster) -> dict[str, str]:
-    return {
-        "sparkonce": __version__,
-        target.name: target.version,
-        "pyspark": pyspark.__version__,
-        "kafka": kafka.VERSION,
-        "python": platform.python_version(),
-    }

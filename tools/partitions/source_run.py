@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -10,22 +9,18 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyspark
 from integration.support.servers.mysql import MySqlProcess, private_binary
 from integration.support.servers.mysql import connect as connect_mysql
 from integration.support.servers.process import Place
-from tools.chaos.drivers import EXPECTED, ChaosDriver, ChaosSpark, Mode, NotReached
+from tools.chaos.drivers import EXPECTED, ChaosDriver, ChaosSpark, Mode
 from tools.chaos.query import Query
-from tools.chaos.result import RunResult
-from tools.chaos.run import ChaosRun
 from tools.partitions import plan
 from tools.partitions.cluster import DRIVER, Cluster
+from tools.partitions.cluster_run import ClusterResult, ClusterRun
 from tools.partitions.network import OPERATOR, Network
-from tools.partitions.plan import Fault
 from tools.partitions.sources import Source, source_of
-from tools.partitions.strikes import strike
 from tools.partitions.world import Struck
 
 from sparkonce import __version__
@@ -98,22 +93,15 @@ class SourceWorld(Struck):
         return {QUERY: Query(formats, reads, writes, source.columns, schema=source.schema)}
 
 
-class SourceRun(ChaosRun):
+class SourceRun(ClusterRun):
     """A run over one kind of cluster; `kills` is the number of faults."""
 
     keeper: SourceWorld
     result: SourceResult
 
-    def __init__(self, make: type[Cluster], home: Path, **how: Any) -> None:
-        super().__init__(home, **how)
-        self.make = make
-        self.chance = random.Random(f"{self.seed} sides")
-
     def run(self, stack: ExitStack) -> None:
-        network = Network([*self.make.machines, DRIVER])
-        target = self.make(network, self.home)
-        target.start(stack)
-        target.wait_until_whole()
+        target = self.start(stack)
+        network = target.network
         sink = stack.enter_context(MySqlProcess(private_binary("mysql"), place=Place(OPERATOR)))
         with closing(connect_mysql(sink.url)) as client, client.cursor() as cursor:
             cursor.execute(f"CREATE TABLE {LANDED} (n BIGINT, entry VARCHAR(40))")
@@ -139,14 +127,6 @@ class SourceRun(ChaosRun):
         faults = plan.draw(self.seed, self.kills, f"{target.name} source", list(skipped))
         for step in (partial(self.strike_all, faults), self._finish, self._count):
             self.take(step)
-
-    def strike(self, fault: Fault) -> str:
-        began = time.monotonic()
-        try:
-            return self.note(fault, began, strike(self.keeper, fault, self.chance))
-        except NotReached as error:
-            self.result.missed[f"{len(self.result.struck)}: {fault}"] = str(error)
-            return f"MISSED: {error}"
 
     def _finish(self) -> None:
         """Let the query read to the end, without faults."""
@@ -182,31 +162,16 @@ class SourceRun(ChaosRun):
 
 
 @dataclass(kw_only=True)
-class SourceResult(RunResult):
+class SourceResult(ClusterResult):
     """The result of a run over one kind of cluster.
 
     Attributes:
-        missed: faults after which the query did not continue, and why.
         notes: what the query named as lost.
-        lost: rows that the source has and the target lacks.
-        duplicated: effects of rows beyond the first.
-        rolled_back: rows of the target that the source had, never acknowledged, and lost.
+        rolled_back: rows of the target that the source had, and lost later.
     """
 
-    store: str
-    planned: int
-    missed: dict[str, str] = field(default_factory=dict)
-    skipped: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    lost: int = 0
-    duplicated: int = 0
     rolled_back: int = 0
-
-    @property
-    def good(self) -> bool:
-        """Whether each row of the source is once in the target."""
-        harm = self.lost or self.duplicated or self.broken or self.alarms or self.missed
-        return not harm and self.rows > 0
 
     @property
     def line(self) -> str:

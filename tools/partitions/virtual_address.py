@@ -79,7 +79,7 @@ class BehindAddress(MySqlTarget, Cluster):
         if found != self._wish:
             self._wish, self._since = found, now
         if found and (found == self._at or not self._at or now - self._since > LAG):
-            # Again each time: a machine that could not be reached has it until links work.
+            # Again each time: a machine that was cut off keeps the address until links work.
             self.network.move(ADDRESS, found)
             self._at = found
 

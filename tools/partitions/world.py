@@ -95,15 +95,12 @@ class PartitionWorld(World, Struck):
         self.network = network
         self.expected = EXPECTED | (RESTARTS if cluster.loses else frozenset())
         self.losses: list[Loss] = []
+        self.notes: list[str] = []
         self._advice: dict[str, str] = {}
 
     @property
     def sinks_url(self) -> str:
         return self.target.url
-
-    @property
-    def notes(self) -> list[str]:  # type: ignore[override]
-        return [str(loss) for loss in self.losses]
 
     def feed(self) -> None:
         done = max(sum(ends.values()) for ends in self.committed().values())
@@ -134,7 +131,9 @@ class PartitionWorld(World, Struck):
             self._advice[query] = advice
             place = self.checkpoint(query)
             span = ends_of(place, last), ends_of(place, following - 1)
-            self.losses.append(Loss(query, last + 1, following - 1, *span))
+            loss = Loss(query, last + 1, following - 1, *span)
+            self.losses.append(loss)
+            self.notes.append(str(loss))
 
     def _id(self, query: str) -> str:
         return str(json.loads((self.checkpoint(query) / "metadata").read_text())["id"])

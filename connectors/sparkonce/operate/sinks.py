@@ -167,7 +167,8 @@ def forget(admin: Admin, sinks: tuple[str, ...], **how: Any) -> None:
         except SparkonceError as error:
             failed[name] = str(error)
         if not how["as_json"]:
-            say(f"{name}: {failed[name]}" if name in failed else f"{name} is forgotten: {BURIED}.")
+            said = "{} is forgotten: its tombstone rejects a query that still runs."
+            say(f"{name}: {failed[name]}" if name in failed else said.format(name))
     if how["as_json"]:
         forgotten = [name for name in names if name not in failed]
         say(json.dumps({"forgotten": forgotten, "failed": failed}))
@@ -206,9 +207,6 @@ def show_offsets(admin: Admin, sink: str, restore: str | None, as_json: bool) ->
     else:
         replaced = f" The replaced files are {report['replaced']}." if report["replaced"] else ""
         say(f"{restore}/offsets has the decided offsets of {sink} again.{replaced}")
-
-
-BURIED = "its tombstone rejects a query that still runs"
 
 
 def _chosen(
