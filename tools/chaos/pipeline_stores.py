@@ -25,7 +25,7 @@ from tools.chaos.redis import DURABLE
 LOGGED = ("--log-bin=b", "--binlog-format=ROW", "--gtid-mode=ON", "--enforce-gtid-consistency=ON")
 STREAMS = ("events:0", "events:1")
 IDS = 3000
-MOST = "700"
+MOST = "2000"
 TIMEOUT = "5"
 BEGUN_AGAIN = 90.0
 """Seconds in which a killed server with much data restarts."""

@@ -92,7 +92,7 @@ class PipelinesRun(ThreeStoresRun):
 
     def strike(self, fault: str) -> str:
         self.keeper.advance(1, PATIENCE)
-        self.stores.write(FEED)
+        self.stores.write(max(FEED, self.rows // (3 * self.kills + 1)))
         self.run_for(self.chance.uniform(0.1, 3.0))
         began = time.monotonic()
         return self.note(fault, began, self.inject(fault))
@@ -104,7 +104,8 @@ class PipelinesRun(ThreeStoresRun):
         """Let the queries read to the end without faults; then compare."""
         self.stores.write(FEED)
         self.say("no more faults; the queries read to the end")
-        limit, apart = time.monotonic() + PATIENCE, self.stores.differences()
+        limit = time.monotonic() + PATIENCE + self.rows / 500
+        apart = self.stores.differences()
         while any(map(any, apart.values())) and time.monotonic() < limit:
             self.run_for(2.0)
             apart = self.stores.differences()

@@ -23,16 +23,19 @@ HEALS = 120.0
 
 CLUSTERS = {
     "redis-sentinel": "sentinel:SafeSentinel",
+    "redis-sentinel-one": "sentinel:OneSentinel",
     "redis-sentinel-async": "sentinel:AsyncSentinel",
     "redis-cluster": "redis_cluster:SafeCluster",
     "redis-cluster-async": "redis_cluster:AsyncCluster",
     "elasticsearch": "elasticsearch:ElasticsearchCluster",
-    "galera": "virtual_address:GaleraCluster",
-    "group-replication": "virtual_address:GroupReplication",
+    "galera": "galera:GaleraCluster",
+    "group-replication": "group_replication:GroupReplication",
     "semi-sync": "semi_sync:SemiSync",
     "semi-sync-brief": "semi_sync:BriefSemiSync",
 }
 """The kinds, by their names in STORE."""
+
+AS_HERE = "these settings"
 
 FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
 
@@ -62,6 +65,8 @@ class Cluster(Target):
 
     Attributes:
         machines: their names.
+        settings: the settings that decide what the cluster may lose.
+        advice: what a user should set.
         skipped: faults that this kind can't have, and why.
         unfollowed: why a query can't follow the cluster; empty if one can.
         loses: whether the cluster may lose writes that it acknowledged, with these settings.
@@ -70,6 +75,8 @@ class Cluster(Target):
     """
 
     machines: tuple[str, ...]
+    settings: str
+    advice = AS_HERE
     skipped: Mapping[str, str] = {}
     loses, unfollowed = False, ""
 

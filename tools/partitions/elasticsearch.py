@@ -29,6 +29,8 @@ class ElasticsearchCluster(ElasticsearchTarget, Cluster):
     """An acknowledged write is on each copy that the master counts as in sync."""
 
     name, replicas = "elasticsearch", 1
+    settings = "one replica, `wait_for_active_shards` 1"
+    advice = "one replica or more"
     skipped: ClassVar = {plan.CLOCK: "Elasticsearch's Java does not start under libfaketime"}
     machines = "n1", "n2", "n3"
 

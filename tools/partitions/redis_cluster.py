@@ -9,10 +9,10 @@ from typing import ClassVar
 from integration.support.servers.redis_cluster import Node, RedisCluster, new_node
 from tools.chaos.redis import DURABLE
 from tools.chaos.redis_cluster import ClusterTarget
-from tools.partitions.cluster import Cluster
+from tools.partitions.cluster import AS_HERE, Cluster
 from tools.partitions.network import Network
 from tools.partitions.plan import CLOCK
-from tools.partitions.sentinel import NO_CLOCK, OPEN
+from tools.partitions.sentinel import NO_CLOCK, OPEN, WAIT
 
 from pyspark_redis.server.nodes import slot_of
 
@@ -34,6 +34,8 @@ class AsyncCluster(ClusterTarget, Cluster):
     """Replicas receive writes when they do."""
 
     name, loses = "redis-cluster-async", True
+    settings = "`waitReplicas` 0"
+    advice = WAIT
     machines = "n1", "n2", "n3", "n4", "n5", "n6"
     skipped: ClassVar = {CLOCK: NO_CLOCK}
     replicas = 0
@@ -78,3 +80,5 @@ class SafeCluster(AsyncCluster):
     """Every epoch is done once the replica has it, so it may take over."""
 
     name, loses, replicas = "redis-cluster", False, 1
+    settings = "`waitReplicas` 1, one replica of each primary"
+    advice = AS_HERE

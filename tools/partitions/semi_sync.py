@@ -25,9 +25,10 @@ class SemiSync(BehindAddress):
     """A commit waits for one replica, for as long as it takes."""
 
     name, waits = "semi-sync", FOREVER
+    settings = "`rpl_semi_sync_source_timeout` one hour"
     skipped: ClassVar = {CLOCK: NO_CLOCK}
 
-    def settings(self, name: str) -> tuple[str, ...]:
+    def server_options(self, name: str) -> tuple[str, ...]:
         plugins = "semisync_source.so;semisync_replica.so;mysql_clone.so"
         return (
             *LOGGED,
@@ -141,3 +142,5 @@ class BriefSemiSync(SemiSync):
     """A commit waits for a replica for a second: then a failover may lose it."""
 
     name, waits, loses = "semi-sync-brief", BRIEFLY, True
+    settings = "`rpl_semi_sync_source_timeout` 1 s"
+    advice = "a timeout longer than any outage of the replicas"

@@ -21,6 +21,8 @@ from tools.partitions.plan import CLOCK
 OPEN = ("protected-mode no",)
 NO_CLOCK = "Debian's redis-server, with jemalloc, does not start under libfaketime"
 QUORUM = 2
+CONFIRMED = ("min-replicas-to-write 1", "min-replicas-max-lag 10")
+WAIT = "`waitReplicas` to the number of replicas"
 
 
 class SentinelCluster(RedisTarget, Cluster):
@@ -88,10 +90,22 @@ class AsyncSentinel(SentinelCluster):
     """Replicas receive writes when they do: a failover loses what they lack."""
 
     name, loses = "redis-sentinel-async", True
+    settings = "`waitReplicas` 0, `min-replicas-to-write` 0"
+    advice = WAIT
+
+
+class OneSentinel(SentinelCluster):
+    """Every epoch is done once one of two replicas has it; the other one may take over."""
+
+    name, replicas, loses = "redis-sentinel-one", 1, True
+    config = CONFIRMED
+    settings = "`waitReplicas` 1 of 2, `min-replicas-to-write` 1"
+    advice = WAIT
 
 
 class SafeSentinel(SentinelCluster):
     """Every epoch is done once both replicas have it, so each of them may take over."""
 
     name, replicas = "redis-sentinel", 2
-    config = ("min-replicas-to-write 1", "min-replicas-max-lag 10")
+    config = CONFIRMED
+    settings = "`waitReplicas` 2 of 2, `min-replicas-to-write` 1"

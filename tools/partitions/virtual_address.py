@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pymysql
 from integration.support.servers.mysql import DATABASE, MySqlProcess, connect, private_binary
@@ -14,10 +13,12 @@ from tools.chaos.mysql import DURABLE, TABLES, MySqlTarget
 from tools.chaos.target import ROWS
 from tools.partitions.cluster import Cluster
 from tools.partitions.network import SUBNET, Network
-from tools.partitions.plan import CLOCK
 
 ADDRESS = f"{SUBNET}.100"
 PORT = 3306
+NO_CLOCK = "MySQL 9 spends all its time in libfaketime"
+LOGGED = ("--log-bin=b", "--gtid-mode=ON", "--enforce-gtid-consistency=ON")
+
 LAG = 3.0
 """Seconds for which a machine must be the primary before it gets the address."""
 
@@ -41,7 +42,7 @@ class BehindAddress(MySqlTarget, Cluster):
         self.nodes: dict[str, MySqlProcess] = {}
         for number, name in enumerate(self.machines, 1):
             place = self.place(name, PORT)
-            own = (*DURABLE, f"--server-id={number}", *self.settings(name))
+            own = (*DURABLE, f"--server-id={number}", *self.server_options(name))
             node = MySqlProcess(private_binary(self.server_name), *own, place=place)
             node.data, node.start_seconds = self.disks[name].home / "data", 120.0
             self.nodes[name], self.servers[name] = node, [node]
@@ -51,7 +52,7 @@ class BehindAddress(MySqlTarget, Cluster):
     def obtain(cls) -> None:
         private_binary(cls.server_name)
 
-    def settings(self, name: str) -> tuple[str, ...]:
+    def server_options(self, name: str) -> tuple[str, ...]:
         """The options of a machine's server."""
         raise NotImplementedError
 
@@ -97,132 +98,3 @@ class BehindAddress(MySqlTarget, Cluster):
         with suppress(Exception):
             return self.ask(name, statement)
         return ()
-
-
-GALERA = Path("/usr/lib/galera/libgalera_smm.so")
-OF_GALERA = "SHOW STATUS WHERE Variable_name IN ('wsrep_ready', 'wsrep_local_state_comment',"
-OF_GALERA += " 'wsrep_cluster_size')"
-
-
-class GaleraCluster(BehindAddress):
-    """MariaDB with Galera: each node accepts writes, and clients use one of them."""
-
-    name, server_name = "galera", "mariadb"
-    unfollowed = "its nodes keep no binary log, which the transfer of a node's state would copy"
-
-    def settings(self, name: str) -> tuple[str, ...]:
-        members = ",".join(self.network.places[one].host for one in self.machines)
-        return (
-            "--binlog-format=ROW",
-            "--innodb-autoinc-lock-mode=2",
-            "--wsrep-on=ON",
-            f"--wsrep-provider={GALERA}",
-            "--wsrep-cluster-name=sparkonce",
-            f"--wsrep-cluster-address=gcomm://{members}",
-            f"--wsrep-node-address={self.network.places[name].host}",
-            f"--wsrep-node-name={name}",
-            "--wsrep-sst-method=mysqldump",
-            f"--wsrep-sst-receive-address={self.network.places[name].host}:{PORT}",
-            "--wsrep-sst-auth=root:",
-        )
-
-    def start(self, stack: Any) -> None:
-        first = self.nodes[self.machines[0]]
-        first.config.append("--wsrep-new-cluster")
-        super().start(stack)
-        first.config.remove("--wsrep-new-cluster")
-
-    @property
-    def version(self) -> str:
-        return f"{super().version}, Galera, 3 nodes"
-
-    def primary(self) -> str:
-        ready = [name for name in self.machines if self._state(name).get("wsrep_ready") == "ON"]
-        return self._at if self._at in ready else next(iter(ready), "")
-
-    def is_whole(self) -> bool:
-        states = map(self._state, self.machines)
-        size = str(len(self.machines))
-        return all(
-            one.get("wsrep_local_state_comment") == "Synced" and one["wsrep_cluster_size"] == size
-            for one in states
-        )
-
-    def _state(self, name: str) -> dict[str, str]:
-        found = self.asked(name, OF_GALERA)
-        return {row["Variable_name"]: row["Value"] for row in found}
-
-
-NO_CLOCK = "MySQL 9 spends all its time in libfaketime"
-GROUP = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
-MEMBERS = (
-    "SELECT member_host AS host, member_state AS state, member_role AS role"
-    " FROM performance_schema.replication_group_members"
-)
-LOGGED = ("--log-bin=b", "--gtid-mode=ON", "--enforce-gtid-consistency=ON")
-
-
-class GroupReplication(BehindAddress):
-    """MySQL Group Replication with a single primary."""
-
-    name, consistency = "group-replication", "EVENTUAL"
-    skipped: ClassVar = {CLOCK: NO_CLOCK}
-
-    def settings(self, name: str) -> tuple[str, ...]:
-        hosts = {one: self.network.places[one].host for one in self.machines}
-        own = {
-            "group_name": GROUP,
-            "start_on_boot": "OFF",
-            "local_address": f"{hosts[name]}:33061",
-            "group_seeds": ",".join(f"{host}:33061" for host in hosts.values()),
-            "ip_allowlist": f"{SUBNET}.0/24",
-            "consistency": self.consistency,
-            "member_expel_timeout": "3",
-            "unreachable_majority_timeout": "10",
-            "exit_state_action": "READ_ONLY",
-            "recovery_get_public_key": "ON",
-        }
-        loose = (
-            f"--loose-group-replication-{key.replace('_', '-')}={to}" for key, to in own.items()
-        )
-        return (*LOGGED, f"--report-host={hosts[name]}", *PLUGIN, *loose)
-
-    @property
-    def version(self) -> str:
-        return f"{super().version}, Group Replication, 3 nodes, {self.consistency}"
-
-    def start(self, stack: Any) -> None:
-        super().start(stack)
-        first, *others = self.machines
-        self.ask(first, "SET GLOBAL group_replication_bootstrap_group = ON", JOIN, within=JOINS)
-        self.ask(first, "SET GLOBAL group_replication_bootstrap_group = OFF")
-        for name in others:
-            self.ask(name, JOIN, within=JOINS)
-
-    def primary(self) -> str:
-        votes: Counter[str] = Counter()
-        for name in self.machines:
-            for member in self.asked(name, MEMBERS):
-                if (member["role"], member["state"]) == ("PRIMARY", "ONLINE"):
-                    votes[member["host"]] += 1
-        host, most = next(iter(votes.most_common(1)), ("", 0))
-        found = (name for name in self.machines if self.network.places[name].host == host)
-        return next(found, "") if most > len(self.machines) // 2 else ""
-
-    def is_whole(self) -> bool:
-        whole = True
-        for name in self.machines:
-            members = self.ask(name, MEMBERS)
-            whole &= [one["state"] for one in members] == ["ONLINE"] * len(self.machines)
-            own = self.network.places[name].host
-            states = {one["state"] for one in members if one["host"] in (own, "")}
-            if states & {"ERROR", "OFFLINE"}:
-                self.ask(name, "STOP GROUP_REPLICATION", JOIN, within=JOINS)
-        return whole and self.primary() == self._at
-
-
-PLUGIN = ("--plugin-load-add=group_replication.so",)
-JOINS = 60
-"""Seconds in which a server joins its group."""
-
-JOIN = "START GROUP_REPLICATION USER = 'root', PASSWORD = ''"
