@@ -175,9 +175,10 @@ COMMON = (
     ),
     Option(
         "onLostCommit",
-        "What to do when the store lacks epochs that it had acknowledged:"
-        " `continue@<epoch>` continues without them, at this epoch only. Default: fail.",
-        pattern(r"continue@\d+", "continue@<epoch>, for example continue@17"),
+        "What to do when the store lacks what it had acknowledged: the value in the error."
+        " `continue@<first>-<last>` continues without these epochs. In a Redis Cluster,"
+        " `continue@<epoch>` continues without the rows that nodes lost before it. Default: fail.",
+        pattern(r"continue@\d+(-\d+)?", "continue@<first>-<last>, for example continue@8-9"),
     ),
     Option("txnAppId", "Of a batch: the application whose writes `txnVersion` numbers.", NAME),
     Option(

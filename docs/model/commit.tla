@@ -70,6 +70,9 @@ Establish(v) ==  \* the writes that remain: its own ledger, the rival's, the cla
   CASE Head(v.todo) = "own"    -> Write("own", Name(v.q), v.base, v.base)
     [] Head(v.todo) = "retire" -> Write("retire", R.q, R, [R EXCEPT !.retired = @ \cup {R.q}])
     [] Head(v.todo) = "claim"  -> [Write("claim", Name(v.q), Nothing, Nothing) EXCEPT !.over = v.claim])
+MustConfirm(v) == v.verdict = "SinkBehind"  \* a loss is an error once a write has replaced what was read: a node that lags answers reads, too
+Confirm(v, L) ==
+  Write("confirm", Name(v.q), L, IF L.stamp = 0 THEN [Nothing EXCEPT !.q = v.q] ELSE L)
 Did(v) == Establish([v EXCEPT !.todo = Tail(@)])
 ToDo(L, R, base, claim) == (IF base = L /\ (R.stamp = 0 \/ L.epoch >= 0) THEN <<>> ELSE <<"own">>)
   \o (IF R.stamp = 0 THEN <<>> ELSE <<"retire">>) \o (IF claim = -1 THEN <<>> ELSE <<"claim">>)
@@ -81,11 +84,13 @@ Stand(u, L, R, claim) ==  \* its conclusion from what it has read; claim is -1 i
   IN IF Retires(L, u.q) \/ Retires(R, u.q) THEN Fail(u, "Retired") ELSE IF IsReplaced(u.q, L, R) THEN Fail(u, "Replaced")
      ELSE IF L.open /\ Kind(u.q) # "next" /\ Overtaken(Name(u.q)) THEN Fail(u, "Overtaken")
      ELSE IF L.open THEN Finish(u, Name(u.q), L, "read") ELSE IF R.open THEN Finish(u, R.q, R, "read")
-     ELSE IF IsDecidedAnew(v) THEN Fail(v, "Concurrent") ELSE IF v.verdict \notin {"next", "replay"} THEN Fail(v, v.verdict)
+     ELSE IF IsDecidedAnew(v) THEN Fail(v, "Concurrent")
+     ELSE IF MustConfirm(v) THEN Asks(v, Confirm(v, L)) ELSE IF v.verdict \notin {"next", "replay"} THEN Fail(v, v.verdict)
      ELSE IF IsStaleSkip(v) THEN Fail(v, "StaleSkip") ELSE Establish(v)
 \* ---- replies
 After(v, m, now) ==  \* the reply to a write of a ledger: the store now has this one
-  IF now.stamp = 0 /\ m.kind # "finish" /\ v.may THEN Again(v, "read")
+  IF m.kind = "confirm" THEN IF now.stamp = m.new.stamp THEN Fail(v, "SinkBehind") ELSE Again([v EXCEPT !.first = -1], "read")
+  ELSE IF now.stamp = 0 /\ m.kind # "finish" /\ v.may THEN Again(v, "read")
   ELSE IF now.stamp = 0 THEN IF v.ret = "neighbours" \/ (v.ret = "recover" /\ Kind(v.q) = "once") THEN Over(v, m.name, now)
                               ELSE Fail(v, "DecisionLost")
   ELSE IF m.kind = "finish" THEN IF now.q = m.new.q /\ now.epoch = m.new.epoch THEN Finish(v, m.name, now, v.ret)

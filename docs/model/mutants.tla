@@ -125,6 +125,7 @@ OwnAlone(u, L, R, claim) ==  \* Stand, without the rival's open epoch
                          !.verdict = Judge(u, base), !.todo = ToDo(L, R, base, claim)]
   IN IF Retires(L, u.q) \/ Retires(R, u.q) THEN Fail(u, "Retired") ELSE IF IsReplaced(u.q, L, R) THEN Fail(u, "Replaced")
      ELSE IF L.open THEN Finish(u, Name(u.q), L, "read") ELSE IF IsDecidedAnew(v) THEN Fail(v, "Concurrent")
+     ELSE IF MustConfirm(v) THEN Asks(v, Confirm(v, L))
      ELSE IF v.verdict \notin {"next", "replay"} THEN Fail(v, v.verdict)
      ELSE IF IsStaleSkip(v) THEN Fail(v, "StaleSkip") ELSE Establish(v)
 Adopts(q, L)          == [L EXCEPT !.q = q]

@@ -24,7 +24,8 @@ OneComputation == \A h \in Range(H) : {att[a].p : a \in Range(h.as)} = Parts
 Whole         == \A h \in Range(H) : h.whole
 OneVersion    == \A l \in Places : \A c, o \in Range(S.at[l].rows) : LET a == att[c[1]]  b == att[o[1]] IN
   (a.q = b.q /\ a.e = b.e /\ a.p = b.p) => c[1] = o[1]
-Kept          == \A t \in {x \in w.told : Loss \notin {"suffix", "ledger", "place"} \/ x.since = n.losses} :
+Kept          == \A t \in {x \in w.told : Loss \notin {"suffix", "ledger", "place", "primary"}
+                                                  \/ (x.since = n.losses /\ (Loss = "primary" => w.past = <<>>))} :
   \E h \in Range(H) : h.q = t.q /\ h.e = t.e /\ Took(h) /\ \A a \in Range(h.as) : att[a].plan = t.plan
 NotDropped    == \A x \in Names : LET r == S.led[x] IN r.open => \A i \in (r.app + 1)..Len(r.man) :
   r.man[i] \in S.log \/ \A l \in Places : Times(r.man[i], l) = 1
@@ -38,7 +39,7 @@ NoFalseAlarm ==
   /\ n.losses + n.restores = 0 /\ Cardinality(Drivers) = 1 => "Behind" \notin Whys
   /\ SinkId => \A x \in Names : S.led[x].gone \/ ~Retires(S.led[x], S.led[x].q)  \* its epochs continue
   /\ n.losses + n.commands = 0 /\ H = <<>> => Whys \cap {"Retired", "Replaced"} = {}
-  /\ n.losses + n.faults + n.dooms = 0 /\ Cardinality(Drivers) = 1 => Whys \cap {"Concurrent", "StaleSkip"} = {}
+  /\ n.losses + n.faults + n.dooms = 0 /\ Cardinality(Drivers) = 1 /\ Loss # "lag" => Whys \cap {"Concurrent", "StaleSkip"} = {}
   /\ n.runs = 1 /\ n.dooms + n.commands + n.losses + n.refusals = 0 => Whys = {""}
 Ends == Calm ~> \E q \in Queries : ckpt[q].done = LastEpoch
 Symmetry == Permutations(Drivers)

@@ -4,7 +4,9 @@ EXTENDS commit
 CONSTANTS Drivers,                                        \* places, in each of which one process lives at a time
           Parts, Sizes, LastEpoch, MaxRuns, MaxAttempts,  \* partitions; how many chunks an attempt may have
           Most,                                           \* how often each kind of trouble may occur
-          Loss  \* what the store may lose: "suffix", "ledger", "log", "place"; "dirty": it shows what it will lose
+          Loss  \* what the store may lose: "suffix", "ledger", "log", "place"; "dirty": it shows what it will lose;
+                \* "lag": it loses nothing, but some reads show an older ledger;
+                \* "primary": two primaries accept writes, and one of them will end with all that it alone has
 Epochs == 0..LastEpoch   Calm == n.calm = 1
 Turns(new) ==  \* the world's next state, if troubles allow it
   (new.n = n \/ \A x \in DOMAIN Most : new.n[x] <= Most[x] /\ (Calm => new.n[x] = n[x])) /\ w' = new
@@ -19,6 +21,7 @@ Init ==
                  hist |-> <<>>, known |-> Unknown, at |-> [l \in Places |-> [fence |-> 0, ks |-> {}, rows |-> <<>>]]]]
 \* ---- a commit, request by request; each request and reply may be lost, arrive late, or arrive twice
 Views(x) == {S} \cup {[S EXCEPT !.led[x] = g.new] : g \in {m \in Range(w.past) : Loss = "dirty" /\ m.name = x}}
+               \cup {[S EXCEPT !.led[x] = old.led[x]] : old \in {o \in Range(w.past) : Loss = "lag"}}
 Fetched(v) ==
   LET m == v.m  is == S.led[m.name].tok = m.new.tok  ended == S.led[m.name].app >= Len(m.new.man) IN
   IF (~is /\ v.ack # m.new.tok) \/ (Profile = "lanes" /\ (~is \/ ended)) THEN [v EXCEPT !.pc = "ask"]
@@ -119,12 +122,16 @@ Deliver(u, again) == LET m == Stamped(u) IN
 Refuse(as) == as # w.bad /\ World([w EXCEPT !.bad = as, !.n.refusals = IF as = {} THEN @ ELSE @ + 1])
 Fallen(old) ==
   CASE Loss = "suffix" -> {[old EXCEPT !.fence = S.fence]}  \* fences come from a clock
+    [] Loss \in {"primary", "lag"} -> {S}
     [] Loss = "ledger" -> {[S EXCEPT !.led[x] = old.led[x]] : x \in Names}
     [] Loss = "log"    -> {[S EXCEPT !.log = old.log]}  [] Loss = "dirty" -> {S}
     [] Loss = "place"  -> {[S EXCEPT !.at[l] = old.at[l]] : l \in Places} \cup {[old EXCEPT !.at = S.at, !.fence = S.fence]}
-Keeps == Loss \notin {"", "dirty"} /\ n.losses = 0 /\ World([w EXCEPT !.past = <<S>>])
+Keeps == Loss \notin {"", "dirty"} /\ n.losses = 0
+         /\ World([w EXCEPT !.past = <<S>>, !.n.losses = IF Loss = "primary" THEN 1 ELSE 0])
+Crosses == Loss = "primary" /\ w.past # <<>>  \* the next requests, whoever sends them, reach the other primary
+           /\ World([w EXCEPT !.past = <<S>>, !.S = [w.past[1] EXCEPT !.fence = S.fence], !.n.losses = @ + 1])
 Loses == w.past # <<>> /\ \E s \in Fallen(w.past[1]) :
-  World([w EXCEPT !.past = <<>>, !.S = s, !.n.losses = IF Loss = "dirty" THEN @ ELSE @ + 1])
+  World([w EXCEPT !.past = <<>>, !.S = s, !.n.losses = IF Loss \in {"dirty", "lag"} THEN @ ELSE @ + 1])
 AllOff == \A d \in Drivers : drv[d].pc = "off"
 Restore(q, e) == AllOff /\ e < ckpt[q].done /\ World([w EXCEPT !.n.restores = @ + 1,
   !.ckpt[q] = [done |-> e, plan |-> [x \in Epochs |-> IF x > e THEN 0 ELSE @.plan[x]]]])
@@ -139,7 +146,7 @@ Next ==
   \/ \E x \in Names : Leave(x) \/ Forget(x) \/ \E late \in BOOLEAN :
                          Sweep(x, {a \in DOMAIN att : Name(att[a].q) = x /\ IsOver(S.led[x], a)}, late)
   \/ (\E m \in w.sent, again \in BOOLEAN : Deliver(m, again))
-  \/ Refuse({}) \/ (w.past = <<>> /\ Keeps) \/ Loses \/ Calms \/ \E q \in Queries, e \in -1..LastEpoch : Restore(q, e)
+  \/ Refuse({}) \/ (w.past = <<>> /\ Keeps) \/ Crosses \/ Loses \/ Calms \/ \E q \in Queries, e \in -1..LastEpoch : Restore(q, e)
 Spec == Init /\ [][Next]_<<w, drv>>
 Fair == Spec /\ WF_<<w, drv>>(Calm /\ Next)
 =============================================================================

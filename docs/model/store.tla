@@ -30,7 +30,7 @@ Write(kind, name, old, new) ==
   [kind |-> kind, name |-> name, over |-> old.stamp, need |-> 0, drop |-> {}, as |-> <<>>,
    claim |-> 0, new |-> [new EXCEPT !.stamp = 0]]
 Drop(name, over, as) == [kind |-> "drop", name |-> name, over |-> over, drop |-> as]
-Writes     == {"own", "retire", "replay", "decide", "finish", "doom", "fence"}
+Writes     == {"own", "retire", "replay", "decide", "finish", "doom", "fence", "confirm"}
 IsNew(m)   == m.kind \in Writes \cup {"claim"} /\ m.new.stamp = 0
 Stamped(m) == IF ~IsNew(m) THEN m  \* a repeated request is the same
               ELSE [m EXCEPT !.new.stamp = n.stamp + 1, !.new.tok = IF m.kind = "decide" THEN n.stamp + 1 ELSE @]

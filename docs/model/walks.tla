@@ -38,6 +38,7 @@ Labelled ==
        Deliver(m, again) /\ It([act |-> "delivers", m |-> m, again |-> again, does |-> Does(Stamped(m))])
   \/ Perhaps /\ Refuse({}) /\ It([act |-> "refuses", as |-> {}])
   \/ Perhaps /\ w.past = <<>> /\ Keeps /\ It([act |-> "keeps"])
+  \/ Perhaps /\ Crosses /\ It([act |-> "crosses"])
   \/ Perhaps /\ Loses /\ It([act |-> "loses"])
   \/ Calms /\ It([act |-> "calms"])
   \/ Perhaps /\ \E q \in Queries, e \in -1..LastEpoch : Restore(q, e) /\ It([act |-> "restores", q |-> q, e |-> e])

@@ -117,8 +117,8 @@ def test_store_that_lost_its_commits_is_refused_until_told_to_go_on(counting: Jo
     counting.put(range(20, 30))
     message = counting.refused()
     assert "SinkBehindCheckpoint" in message
-    assert "onLostCommit=continue@2" in message
-    counting.options["onLostCommit"] = "continue@2"
+    assert "onLostCommit=continue@0-1" in message
+    counting.options["onLostCommit"] = "continue@0-1"
     counting.run()
     assert counting.counts() == once(range(30))
 

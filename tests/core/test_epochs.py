@@ -41,7 +41,8 @@ def test_an_epoch_that_is_not_the_next_is_refused(query: Query, known: int, gap:
     before = list(query.world.rows)
     epoch = known + gap
     has = "ends at epoch 1" if known else "holds no epoch"
-    with pytest.raises(SinkBehindCheckpoint, match=f"{has}.*onLostCommit=continue@{epoch}\\b"):
+    told = f"{has}.*onLostCommit=continue@{known}-{epoch - 1}\\b"
+    with pytest.raises(SinkBehindCheckpoint, match=told):
         query.start().write(epoch, ["x"])
     assert query.world.rows == before
 
@@ -49,7 +50,7 @@ def test_an_epoch_that_is_not_the_next_is_refused(query: Query, known: int, gap:
 @pytest.mark.parametrize("known", [0, 2], ids=["no ledger", "two epochs"])
 def test_the_override_lets_the_named_epoch_pass_and_no_other(query: Query, known: int) -> None:
     written(query, known)
-    query.on_lost_commit = f"continue@{known + 3}"
+    query.on_lost_commit = f"continue@{known}-{known + 2}"
     for wrong in (known + 1, known + 2, known + 4):
         with pytest.raises(SinkBehindCheckpoint):
             query.start().write(wrong, ["x"])
@@ -59,7 +60,7 @@ def test_the_override_lets_the_named_epoch_pass_and_no_other(query: Query, known
 
 def test_the_override_left_in_is_harmless(query: Query) -> None:
     written(query, 1)
-    query.on_lost_commit = "continue@4"
+    query.on_lost_commit = "continue@1-3"
     query.start().write(4, ["a"])
     query.start().write(4, ["replayed"])
     query.start().write(5, ["b"])
@@ -131,7 +132,7 @@ def test_the_next_epoch_must_follow_the_one_that_was_decided(query: Query) -> No
 
 def test_after_a_lost_commit_that_is_overridden_there_is_nothing_to_follow(query: Query) -> None:
     written(query, 2)
-    query.on_lost_commit = "continue@5"
+    query.on_lost_commit = "continue@2-4"
     run = query.start()
     run.commit(5, run.stage(5, ["c"]), "offsets 5", offsets_before="offsets 4")
     assert query.world.rows == ["row 0", "row 1", "c"]

@@ -106,6 +106,7 @@ def test_a_refusal_names_option_value_and_what_is_expected(name: str, text: str)
             "continue:5f1c9c1e-8d3a-4a4e-9c1d-0123456789ab",
         ),
         ("onLostCommit", "continue@17", "continue@17"),
+        ("onLostCommit", "continue@8-17", "continue@8-17"),
         ("chunkRows", "1", 1),
         ("timeout", "250ms", 0.25),
         ("maxRetries", "0", 0),

@@ -117,7 +117,7 @@ BAD = [
     ({"key": "id", "chunkRows": "many"}, "a whole number from 1 to"),
     ({"key": "id", "keyy": "id"}, "did you mean 'key'"),
     ({"key": "id", "password": "a", "passwordFile": "b"}, "contradict each other"),
-    ({"key": "id", "onLostCommit": "continue"}, "continue@<epoch>"),
+    ({"key": "id", "onLostCommit": "continue"}, "continue@<first>-<last>"),
     ({"key": "id", "sinkId": "a b"}, "1 to 100 of the characters"),
 ]
 

@@ -37,7 +37,7 @@ WHYS = {
 }
 """By error, the model's reason to refuse a commit."""
 
-WRITES = frozenset({"own", "retire", "replay", "decide", "finish", "fence", "claim"})
+WRITES = frozenset({"own", "retire", "replay", "decide", "finish", "fence", "confirm", "claim"})
 KINDS = {
     "swap": WRITES | {"cut", "free"},
     "publish": {"decide"},

@@ -123,5 +123,5 @@ def _twin(name: str, path: paths.Path, scope: Scope) -> Played | None:
 def _is_playable(scope: Scope) -> bool:
     """Whether the store in memory has the profile and the losses of a scope."""
     values = scope.values
-    known = "c" not in values["Queries"] and values["Loss"] != "dirty"
+    known = "c" not in values["Queries"] and values["Loss"] not in ("dirty", "lag")
     return bool(known and values["Profile"] != "lanes")

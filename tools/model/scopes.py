@@ -61,6 +61,8 @@ SMALL: Mapping[str, str] = {
         "drivers 1, restores 1, Profile whole, LastEpoch 1, MaxRuns 3, MaxAttempts 3"
     ),
     "two epochs, a failover": "drivers 1, losses 1, Profile whole, Loss suffix, LastEpoch 1",
+    "two epochs, reads that lag": "drivers 1, Profile whole, Loss lag, LastEpoch 1, endless",
+    "two primaries": "drivers 1, losses 3, Profile whole, Loss primary, LastEpoch 1",
     "two partitions": "drivers 1, Profile whole, Parts 1 2, MaxAttempts 4",
     "chunks, two of an attempt": "Sizes 2",
     "chunks, rows are refused": "refusals 1",
@@ -98,6 +100,8 @@ LARGE: Mapping[str, str] = {
     "chunks, a request fails": "faults 1",
     "chunks, two of an attempt, a request fails": "faults 1, Sizes 2",
     "chunks, a failover": "losses 1, Loss suffix",
+    "two primaries, a driver at each": "losses 4, Profile whole, Loss primary",
+    "two primaries, chunks": "drivers 1, losses 4, Loss primary",
     "chunks, an abort": "dooms 1",
     "chunks, an abort in two steps, and the ledger left": (
         "drivers 1, dooms 1, leaves 1, OneStep no"

@@ -91,7 +91,8 @@ class ClusterStore(RedisSteps):
             raise fault(manifest.sink, manifest.epoch)
 
     def _accepts_loss(self, manifest: Manifest) -> bool:
-        return bool(self.options["onLostCommit"] == f"continue@{manifest.epoch}")
+        given, before = str(self.options["onLostCommit"]), f"-{manifest.epoch - 1}"
+        return given == f"continue@{manifest.epoch}" or given.endswith(before)
 
     def publish(self, proposal: Proposal, finish: Finish) -> None:
         """See `Store.publish`. Returns None, because no script can write to many slots."""

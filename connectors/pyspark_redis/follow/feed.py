@@ -15,7 +15,7 @@ from pyspark_redis.read.models import KeyRows
 from pyspark_redis.read.servers import Servers
 from pyspark_redis.read.wire import Wire, command, good, is_other_type, opened
 from pyspark_redis.server.failures import no_stream, translated
-from sparkonce.errors import UnreadLost
+from sparkonce.errors import StoreUnreachable, UnreadLost
 from sparkonce.options import Options
 from sparkonce.reading import STARTS, Position, Scan
 
@@ -180,7 +180,7 @@ class RedisFeed:
     def _stream(self, key: str) -> FollowedStream:
         return FollowedStream(self.servers.holder(key.encode()), key)
 
-    def _report_loss(self, error: UnreadLost) -> None:
+    def _report_loss(self, error: UnreadLost | StoreUnreachable) -> None:
         """Raise, or warn once, as option ``failOnDataLoss`` says."""
         if self.options["failOnDataLoss"]:
             raise error

@@ -10,7 +10,7 @@ import redis
 from redis.exceptions import ResponseError
 
 from pyspark_redis.server.failures import no_stream
-from sparkonce.errors import StoreRefused, UnreadLost
+from sparkonce.errors import StoreRefused, StoreUnreachable, UnreadLost
 
 LOOK = "find out what trims, deletes or restores the stream; failOnDataLoss=false"
 
@@ -118,7 +118,7 @@ class FollowedStream:
         deleted = _text(info["max-deleted-entry-id"])
         return Look(end, _text(first[0]) if first else None, int(info["length"]), deleted)
 
-    def loss(self, there: Look, after: Mark) -> UnreadLost | None:
+    def loss(self, there: Look, after: Mark) -> UnreadLost | StoreUnreachable | None:
         """The error if entries after a mark may be missing; None if all of them exist.
 
         The server trims a stream from its beginning. So no entry after the mark was trimmed if the
@@ -129,7 +129,8 @@ class FollowedStream:
         if there.end.may_be(after):
             return None
         if new <= 0 or not before(after.id, there.end.id):
-            return lost(self.key, after, -1)
+            ends_before = there.end.added and before(there.end.id, after.id)
+            return _behind(self.key, there, after) if ends_before else lost(self.key, after, -1)
         if there.first is None or before(after.id, there.first):
             gone = new - there.length
             if gone:
@@ -196,6 +197,16 @@ def lost(key: str, after: Mark, gone: int) -> UnreadLost:
         " them",
         why="a client trimmed the stream (MAXLEN, MINID) or deleted entries (XDEL)",
         todo=f"{LOOK} continues without them",
+    )
+
+
+def _behind(key: str, there: Look, after: Mark) -> StoreUnreachable:
+    """The error for a server that does not have what the query has read."""
+    return StoreUnreachable(
+        f"Stream {key!r} ends with entry {there.end.id} on this server, and the query has read up"
+        f" to {after.id}",
+        why="the server lags, or a new primary replaced it; or it lost entries in a failover",
+        todo=f"wait for the server; if the entries are lost, {LOOK} continues after that id",
     )
 
 

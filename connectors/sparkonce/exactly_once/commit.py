@@ -8,7 +8,12 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from sparkonce.errors import DecisionLost, StoreError, StoreUnreachable
+from sparkonce.errors import (
+    DecisionLost,
+    SinkBehindCheckpoint,
+    StoreError,
+    StoreUnreachable,
+)
 from sparkonce.exactly_once import conflicts, guards, neighbours
 from sparkonce.exactly_once.bad_rows import require_few
 from sparkonce.exactly_once.driver import Driver, Policy
@@ -70,7 +75,13 @@ class Committer:
             base = standing.base
             first = first or base
             guards.require_same_decision(first, base, driver)
-            verdict = guards.judge(base, driver, self.policy)
+            try:
+                verdict = guards.judge(base, driver, self.policy)
+            except SinkBehindCheckpoint:
+                if self._is_present(standing.ledger, driver):
+                    raise
+                first = None
+                continue
             guards.require_first_write(first, driver)
             guards.require_skips_of(
                 base.decision.token if verdict is Verdict.REPLAY else None,
@@ -154,6 +165,20 @@ class Committer:
             else:
                 neighbours.finish_late(self.registers, unfinished)
         raise contended(driver.name)
+
+    def _is_present(self, ledger: Ledger | None, driver: Driver) -> bool:
+        """Whether a ledger is what was read, by a write: a node that lags answers reads, too.
+
+        The write replaces it by itself under another stamp, and an absent one by one without
+        epochs, which the abort or gc removes. A node that is cut off refuses the write, or cannot
+        make it durable.
+        """
+        absent = Ledger.unwritten(driver.name, driver.query_id, driver.target, once=driver.once)
+        moved = (ledger or absent).moved()
+        try:
+            return self.registers.swap(moved).stamp == moved.stamp
+        except DecisionLost:
+            return False
 
     def _may_finish(self, driver: Driver) -> bool:
         """Whether the driver finishes its sink's decision without asking who decided since.

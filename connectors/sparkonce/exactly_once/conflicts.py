@@ -108,6 +108,14 @@ def _or_its_offsets(ledger: Ledger) -> str:
     )
 
 
+def without_epochs(ledger: Ledger, driver: Driver) -> str:
+    """The value of ``onLostCommit`` that names the epochs between this ledger and this epoch.
+
+    A store that loses more of them after the error makes another one.
+    """
+    return f"continue@{ledger.decision.epoch + 1}-{driver.epoch - 1}"
+
+
 def sink_behind(ledger: Ledger, driver: Driver, policy: Policy) -> errors.SinkBehindCheckpoint:
     """The error for an epoch of a stream whose predecessors the sink lacks."""
     clean = "" if policy.repeatable else " (into an emptied target, as it adds all rows again)"
@@ -119,7 +127,7 @@ def sink_behind(ledger: Ledger, driver: Driver, policy: Policy) -> errors.SinkBe
         why="the store lost commits that it had acknowledged (a failover, a restored backup), or"
         " the target or sinkId is new to this checkpoint; the target lacks the rows in between",
         todo=f"restore the store; or start a new checkpoint to write all rows{clean}; or, to"
-        f" continue without them, set option onLostCommit=continue@{driver.epoch}",
+        f" continue without these epochs, set option onLostCommit={without_epochs(ledger, driver)}",
     )
 
 

@@ -50,7 +50,8 @@ class Policy:
         repeatable: see `Plan`.
         on_new_checkpoint: ``continue:<old query id>``, ``fail``, or None for the default: a new
             checkpoint at the path of the old one continues if both plans are repeatable.
-        on_lost_commit: ``continue@<epoch>``, or None.
+        on_lost_commit: ``continue@<first>-<last>`` of the lost epochs, ``continue@<epoch>`` for
+            rows that nodes of a cluster lost, or None.
         max_bad_rows: how many rows of an epoch may become dead letters.
         own_keys: whether no other writer has keys of these rows.
     """

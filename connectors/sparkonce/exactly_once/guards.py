@@ -104,7 +104,7 @@ def judge(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
         return Verdict.NEXT
     if (
         driver.epoch > ledger.decision.epoch + 1
-        and policy.on_lost_commit != f"continue@{driver.epoch}"
+        and policy.on_lost_commit != conflicts.without_epochs(ledger, driver)
     ):
         raise conflicts.sink_behind(ledger, driver, policy)
     # A copy of the checkpoint may have read other rows before, under the same numbers.

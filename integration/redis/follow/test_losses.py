@@ -11,7 +11,7 @@ import pytest
 from integration.support.redis import Keys, add, delete, drain, followed, numbers
 from redis import Redis
 
-from sparkonce.errors import UnreadLost
+from sparkonce.errors import StoreUnreachable, UnreadLost
 
 
 def test_a_capped_stream_that_is_made_anew_is_noticed_where_counts_coincide(keys: Keys) -> None:
@@ -159,7 +159,7 @@ def test_whatever_happens_to_a_stream_nothing_is_lost_unnoticed_or_doubled(
         try:
             to, found = followed(made, at, most)
             assert {*found} >= history.unread or not at[keys]["added"]
-        except UnreadLost:
+        except (UnreadLost, StoreUnreachable):
             there: Any = keys.client.xrange(keys, f"({at[keys]['id']}")
             to, found = followed(lenient, at, most)
             assert found == [int(fields[b"n"]) for _, fields in there]
@@ -168,7 +168,7 @@ def test_whatever_happens_to_a_stream_nothing_is_lost_unnoticed_or_doubled(
     assert len(read) == len({*read})
 
 
-@pytest.mark.parametrize("many", [9, 10, 15])
+@pytest.mark.parametrize("many", [10, 15])
 def test_another_stream_is_noticed_whose_ids_are_the_same(keys: Keys, many: int) -> None:
     """By what the last entry holds that was read."""
     made = keys.feed()
@@ -181,6 +181,23 @@ def test_another_stream_is_noticed_whose_ids_are_the_same(keys: Keys, many: int)
         keys.client.xadd(keys, {"n": 50 + n}, f"{n + 1}-0")
     with pytest.raises(UnreadLost, match="is not the one that was read"):
         followed(made, at, None)
+
+
+def test_a_server_that_lags_is_awaited_and_nothing_counts_as_lost(keys: Keys) -> None:
+    """A primary that was paused wakes up, and the query asks it for the state of a stream."""
+    made = keys.feed()
+    keys.client.xadd(keys, {"n": 1}, "1-0")
+    replica = keys.client.dump(keys)
+    keys.client.xadd(keys, {"n": 2}, "2-0")
+    at, found = followed(made, made.begin(), None)
+    assert found == [1, 2]
+    ahead = keys.client.dump(keys)
+    keys.client.restore(keys, 0, replica, replace=True)
+    with pytest.raises(StoreUnreachable, match=r"ends with entry 1-0 on this server.*wait for"):
+        followed(made, at, None)
+    keys.client.restore(keys, 0, ahead, replace=True)
+    keys.client.xadd(keys, {"n": 3}, "3-0")
+    assert followed(made, at, None)[1] == [3]
 
 
 def test_a_last_entry_that_is_deleted_once_it_was_read_is_nothing_new(keys: Keys) -> None:

@@ -55,6 +55,20 @@ def takes_empty_for_new(ledger: Ledger, *case: Any) -> Verdict:
     return Verdict.NEXT if ledger.decision.epoch < 0 else judge(ledger, *case)
 
 
+@plant("a loss told by a read", "C24", at=f"{COMMIT}.Committer._is_present")
+def trusts_a_read(*_case: Any) -> bool:
+    """What one node answered counts as the store's state."""
+    return True
+
+
+@plant("an accepted loss covers later ones", "C24", at=JUDGE)
+def accepts_any_loss(ledger: Ledger, driver: Driver, policy: Policy) -> Verdict:
+    """The option names the epoch to continue with, and not the lost ones before it."""
+    if str(policy.on_lost_commit).endswith(f"-{driver.epoch - 1}"):
+        return Verdict.NEXT
+    return judge(ledger, driver, policy)
+
+
 @plant("epochs decrease", "C15", at=JUDGE)
 def goes_back(*case: Any) -> Verdict:
     """An epoch of a restored checkpoint is committed under its old number."""

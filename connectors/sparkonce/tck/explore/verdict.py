@@ -166,10 +166,13 @@ class Verdict:
 
     def _is_behind(self, stream: Stream) -> bool:
         """Whether the store lacks epochs that Spark has recorded."""
+        return self._reached(stream) < stream.checkpoint.committed
+
+    def _reached(self, stream: Stream) -> int:
+        """The last epoch of a query that the store has."""
         ledger = self._ledger(stream.query)
         own = ledger is not None and ledger.owner.query_id == stream.query.id
-        reached = ledger.decision.epoch if ledger is not None and own else -1
-        return reached < stream.checkpoint.committed
+        return ledger.decision.epoch if ledger is not None and own else -1
 
     def _continue_after_loss(self) -> None:
         """Do what an operator does after these errors: leave the lost epochs out."""
@@ -178,7 +181,8 @@ class Verdict:
                 continue
             committed = stream.checkpoint.committed
             self.left_out.update((stream.query.id, epoch) for epoch in range(committed + 1))
-            stream.query.on_lost_commit = f"continue@{committed + 1}"
+            reached = self._reached(stream)
+            stream.query.on_lost_commit = f"continue@{reached + 1}-{committed}"
             error = self._try(stream)
             require(
                 error is None, f"C14: wedged, rejected although onLostCommit allows it: {error!r}"

@@ -194,6 +194,15 @@ RULES: Sequence[Rule] = (
         "codec.reading, around each place that parses a record of the store",
     ),
     Rule(
+        "C24",
+        MUST,
+        "A driver says that the store lost epochs only after a write has replaced what it read. An"
+        " option that accepts a loss names these epochs, and accepts no later loss.",
+        "A node that was cut off, or lags, answers a read: the query stops, and the operator gives"
+        " up rows that the store has. Or a second failover loses more under the same option.",
+        "Committer._is_present; conflicts.without_epochs",
+    ),
+    Rule(
         "A01",
         MUST,
         "Abort discards what its own tasks staged, unless a decision holds it. It undoes no"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from sparkonce.errors import StagedDataMissing, StoreUnreachable
-from sparkonce.protocol import Advance, Applied, Manifest, no_progress
+from sparkonce.protocol import Advance, Applied, Manifest, Record, no_progress
 from sparkonce.store import Store
 
 T = TypeVar("T")
@@ -101,6 +101,7 @@ class FaultyStore:
         self._hooks = dict(hooks or {})
         self._late: list[tuple[int, Callable[[], object]]] = []
         self._next: dict[str, Fault] = {}
+        self._old = "", Record(), 0
         self._before: dict[str, Callable[[], object]] = {}
         self._look: Callable[[], object] = lambda: None
         self._dying: Crash | None = None
@@ -115,6 +116,10 @@ class FaultyStore:
         """Make the call of this number fail."""
         self._faults[at] = fault
 
+    def answer(self, name: str, old: Record, reads: int) -> None:
+        """Answer the next reads of a record with an older one, as a node that lags does."""
+        self._old = name, old, reads
+
     def before(self, name: str, hook: Callable[[], object]) -> None:
         """Run a function before the next call of this name."""
         self._before[name] = hook
@@ -126,8 +131,16 @@ class FaultyStore:
         return seen
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        step = self._apply if name == "apply" else getattr(self._store, name)
+        own: dict[str, Callable[..., Any]] = {"apply": self._apply, "read": self._read}
+        step = own.get(name) or getattr(self._store, name)
         return lambda *args, **named: self._call(name, lambda: step(*args, **named))
+
+    def _read(self, name: str) -> Record:
+        known, old, left = self._old
+        if name != known or not left:
+            return self._store.read(name)
+        self._old = known, old, left - 1
+        return old
 
     def _apply(
         self, manifest: Manifest, advance: Advance = no_progress, since: float | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
+from itertools import product
 from unittest import SkipTest
 
 from sparkonce.errors import (
@@ -16,7 +17,7 @@ from sparkonce.errors import (
     StaleSkip,
     UnsupportedQuery,
 )
-from sparkonce.protocol import Receipt
+from sparkonce.protocol import Receipt, Record
 from sparkonce.tck.simulation.actors import Query, Run
 from sparkonce.tck.simulation.decisions import raises
 from sparkonce.tck.simulation.faults import (
@@ -232,11 +233,44 @@ class CommitRules(Contract):
             for each in (run, query.start()):
                 raises(SinkBehindCheckpoint, each.write, 2, rows(2, "x"))
                 unchanged(world, before, "a rejected commit")
-        query.on_lost_commit = "continue@3"
-        raises(SinkBehindCheckpoint, query.start().write, 2, rows(2, "x"))
-        query.on_lost_commit = "continue@2"
+        for wrong in ("continue@1-1", "continue@0-2", "continue@2"):
+            query.on_lost_commit = wrong
+            raises(SinkBehindCheckpoint, query.start().write, 2, rows(2, "x"))
+        query.on_lost_commit = "continue@0-1"
         query.start().write(2, rows(2, "y"))
         require_rows(world, {*rows(2, "y")} - {WITNESS})
+
+    def test_c24_a_read_of_an_older_state_is_no_loss(self, new_subject: NewSubject) -> None:
+        """A node that lags, or is cut off from the others, answers the first reads of a commit."""
+        world = new_subject()
+        query, run = written(world, 1)
+        states = [Record(), world.store.read(query.name)]
+        run.write(1, rows(1, "x"))
+        for epoch, (state, reads) in enumerate(product(states, (1, 2)), 2):
+            run = query.start()
+            receipts = run.stage(epoch, rows(epoch, "x"))
+            query.faulty().answer(query.name, state, reads)
+            with after(f"{reads} reads of the ledger returned an older state"):
+                run.commit(epoch, receipts)
+            query.through = None
+        require_clean(world, query)
+
+    def test_c24_an_accepted_loss_covers_no_later_one(self, new_subject: NewSubject) -> None:
+        """The store loses more before the query restarts as the error advised."""
+        world = new_subject()
+        world.need("snapshot")
+        query, run = written(world, 1)
+        before = world.snapshot()
+        run.write(1, rows(1, "lost"))
+        state = world.snapshot()
+        run.write(2, rows(2, "lost"))
+        world.restore(state)
+        raises(SinkBehindCheckpoint, query.start().write, 3, rows(3, "x"))
+        world.restore(before)
+        query.on_lost_commit = "continue@2-2"
+        raises(SinkBehindCheckpoint, query.start().write, 3, rows(3, "x"))
+        query.on_lost_commit = "continue@1-2"
+        query.start().write(3, rows(3, "y"))
 
     def test_c15_a_restored_checkpoint_is_rejected(self, new_subject: NewSubject) -> None:
         """Its epochs are old, or have old numbers; or a later run has continued."""
