@@ -253,10 +253,10 @@ ROLE ?= sink
 partitions: $(CLASSES)
 	@$(SHARED) $(BIN)/python -m tools.partitions --store $(STORE) --role $(ROLE) --faults $(FAULTS) --seed $(SEED)
 
-# Makes the page and the plot from the records in docs/reliability/*.json.
+# Makes the page and the plot from the records in docs/reliability/.
 reliability: $(DEV)
 	@$(PIP) install --group plot
-	@$(BIN)/python -m tools.chaos.report
+	@$(BIN)/python -m tools.reliability
 
 # Builds the docs as a site in .build/site; a warning or a broken link is an error.
 site: $(DEV)

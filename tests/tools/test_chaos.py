@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tools.chaos import elasticsearch, plan, report
+from tools.chaos import elasticsearch, plan
 from tools.chaos.batches import BatchesResult
 from tools.chaos.drivers import EXPECTED, ChaosDriver
 from tools.chaos.oracle import Reader, Verdict, compare
@@ -190,10 +190,3 @@ def test_rows_that_are_lost_stale_or_too_many_are_counted() -> None:
     source = {1: (1, "a"), 2: (2, "b"), 3: (3, None)}
     assert apart(source, source) == (0, 0)
     assert apart(source, {1: (1, "a"), 2: (2, "x"), 4: (4, "b")}) == (2, 1)
-
-
-def test_page_is_what_the_records_say_and_takes_no_run_that_is_not_good(tmp_path: Path) -> None:
-    assert report.PAGE.read_text() == report.page(*report.records()), "run `make reliability`"
-    result(broken=["two drivers ran on"]).write(tmp_path / "redis.json")
-    with pytest.raises(ValueError, match="not good: redis"):
-        report.records(tmp_path)

@@ -29,7 +29,8 @@ MACHINES = ("n1", "n2", "n3", "n4", "n5", "n6")
 EVENTS = [Event(0, 0, bucket=1, amount=5), Event(0, 1, 1, 7), Event(2, 0, 3, 9)]
 ROWS = [Witness(event.partition, event.offset, 1, event.amount) for event in EVENTS]
 RIGHT: Counts = {at: {1: (2, 12), 3: (1, 9)}.get(at[1], (0, 0)) for at in BOTH}
-LOST = Named(frozenset({(0, 1)}), {1: 1})
+LOST = Named(frozenset({(0, 1)}), frozenset({(0, 1)}))
+LESS: Counts = RIGHT | {("left", 1): (1, 5), ("right", 1): (1, 5)}
 
 
 def fault(kind: str, driver: str = plan.BOTH) -> Fault:
@@ -45,7 +46,9 @@ def test_a_seed_draws_the_same_faults_of_each_kind_that_is_possible() -> None:
     drawn = plan.draw(7, 64, "some", [plan.CLOCK])
     assert drawn == plan.draw(7, 64, "some", [plan.CLOCK]) != plan.draw(8, 64, "some", [plan.CLOCK])
     assert {one.kind for one in drawn} == {*plan.DECK} - {plan.CLOCK}
-    assert {one.moment for one in drawn} == {plan.STAGED, plan.DECIDED, plan.ANY}
+    assert {one.moment for one in drawn} == {*plan.MOMENTS}
+    alone = plan.draw(7, 16, "some", [], [plan.ANY])
+    assert {one.moment for one in alone} == {plan.ANY}
 
 
 @pytest.mark.parametrize("machines", [MACHINES[:3], MACHINES])
@@ -78,23 +81,37 @@ def test_the_driver_is_on_the_side_that_the_fault_says(driver: str, reaches: set
     assert {one for one in MACHINES[:3] if ("driver", one) not in links} == reaches
 
 
+@pytest.mark.parametrize(("kind", "silent"), [(plan.MUTE, "n1"), (plan.DEAF, "driver")])
+def test_the_driver_takes_part_in_a_link_of_one_direction(kind: str, silent: str) -> None:
+    three = MACHINES[:3]
+    assert cut(kind, plan.BOTH, 1, three) == {
+        link for link in cut(kind, plan.AWAY, 1, three) if "driver" not in link
+    }
+    (link,) = (link for link in cut(kind, plan.AWAY, 1, three) if "driver" in link)
+    assert link == (silent, {"n1": "driver", "driver": "n1"}[silent])
+    near = cut(kind, plan.NEAR, 1, three)
+    assert {link for link in near if "driver" in link} == {
+        *(("driver", one) for one in three[1:]),
+        *((one, "driver") for one in three[1:]),
+    }
+
+
 # -- losses
 
 
 @pytest.mark.parametrize(
     ("rows", "counters", "lost", "duplicated", "excused"),
     [
-        (ROWS, RIGHT, 0, 0, 0),
-        ([ROWS[0], ROWS[2]], RIGHT, 0, 0, 1),
-        ([ROWS[0], ROWS[1]], RIGHT, 1, 0, 0),
-        ([*ROWS, ROWS[1]], RIGHT, 0, 1, 0),
-        (ROWS, RIGHT | {("left", 1): (1, 5)}, 0, 0, 0),
-        (ROWS, RIGHT | {("left", 1): (0, 0)}, 1, 0, 0),
-        (ROWS, RIGHT | {("left", 3): (0, 0)}, 1, 0, 0),
-        (ROWS, RIGHT | {("left", 1): (3, 17)}, 0, 1, 0),
+        ([ROWS[0], ROWS[2]], LESS, 0, 0, 1),
+        (ROWS, LESS, 0, 1, 1),
+        ([ROWS[0]], LESS, 1, 0, 1),
+        ([ROWS[0], ROWS[2]], LESS | {("left", 1): (2, 12)}, 0, 1, 1),
+        ([ROWS[0], ROWS[2]], LESS | {("left", 1): (1, 999)}, 1, 0, 1),
+        ([ROWS[0], ROWS[2]], LESS | {("left", 1): (0, 0)}, 1, 0, 1),
+        ([ROWS[0], ROWS[2]], LESS | {("left", 3): (0, 0)}, 1, 0, 1),
     ],
 )
-def test_only_what_a_query_named_as_lost_may_be_absent(
+def test_what_a_query_named_as_lost_is_absent_and_nothing_else(
     rows: list[Witness], counters: Counts, lost: int, duplicated: int, excused: int
 ) -> None:
     assert compare(EVENTS, rows, counters, LOST) == Verdict(3, lost, duplicated, excused)
@@ -102,12 +119,12 @@ def test_only_what_a_query_named_as_lost_may_be_absent(
 
 def test_the_error_of_a_query_names_the_epochs_that_are_lost() -> None:
     driver = Driver("q", "run", 7, "s@1", "t")
-    for last, said in ((4, "4"), (-1, "")):
+    for last, first in ((4, "5"), (-1, "0")):
         ledger = Ledger.unwritten("s@1", "q", target="t")
         ledger = replace(ledger, decision=replace(ledger.decision, epoch=last))
         error = sink_behind(ledger, driver, Policy(repeatable=False))
         said_by_spark = f"sparkonce.errors.{type(error).__name__}: {error}"
-        assert BEHIND.findall(said_by_spark) == [("q", said, "continue@7", "7")]
+        assert BEHIND.findall(said_by_spark) == [("q", f"continue@{first}-6", first, "6")]
 
 
 def test_a_loss_has_the_events_of_its_epochs() -> None:
@@ -136,6 +153,7 @@ def test_each_kind_has_a_class_of_its_name_and_runs_each_night(name: str) -> Non
         {"lost": 1},
         {"duplicated": 1},
         {"rows": 0},
+        {"struck": []},
         {"missed": {"1: paused": "no query commits"}},
         {"alarms": ["TypeError, once"]},
         {"broken": ["rows lacks epochs 1 to 2: nothing may be lost"]},
@@ -144,7 +162,8 @@ def test_each_kind_has_a_class_of_its_name_and_runs_each_night(name: str) -> Non
 )
 def test_a_result_is_not_good_with_any_harm(kind: Any, harm: dict[str, Any]) -> None:
     reads = {"reads": 9} if kind is PartitionResult else {}
-    made = kind(store="galera", seed=1, planned=3, versions={}, rows=5, **reads)
+    struck = [fault(plan.ALONE)] * 3
+    made = kind(store="galera", seed=1, planned=3, versions={}, rows=5, struck=struck, **reads)
     assert made.good
     assert not replace(made, **harm).good
     assert made.made["commit"]

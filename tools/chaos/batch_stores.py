@@ -23,6 +23,7 @@ from tools.chaos.redis import DURABLE
 SHARED = "shared"
 """The table and the index that every writer appends to."""
 
+DRAWN = f"SELECT writer, n, draw FROM {SHARED}"
 LATEST = ("n", "version")
 TIMEOUT = "5"
 BEGUN_AGAIN = 90.0
@@ -101,8 +102,19 @@ class BatchStores:
         """The effects of all appended rows, by store."""
         return {
             "redis": self._counted(),
-            "mysql": Counter(self._ask(f"SELECT writer, n FROM {SHARED}")),
-            "elasticsearch": Counter((row["writer"], row["n"]) for row in self._documents(SHARED)),
+            **{
+                name: Effects((writer, n) for writer, n, _ in rows)
+                for name, rows in self.appended().items()
+            },
+        }
+
+    def appended(self) -> dict[str, list[tuple[str, int, str]]]:
+        """Writer, number and random value of the appended rows, by store that has the value."""
+        columns = ("writer", "n", "draw")
+        documents = self._documents(SHARED)
+        return {
+            "mysql": [(row[0], row[1], row[2]) for row in self._ask(DRAWN)],
+            "elasticsearch": [tuple(row[one] for one in columns) for row in documents],
         }
 
     def latest(self, job: str) -> list[Counter[tuple[int, int]]]:

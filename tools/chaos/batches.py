@@ -25,7 +25,7 @@ import pyspark
 from click.testing import CliRunner
 from integration.support.servers.kafka import VERSION, KafkaProcess
 from tools.chaos.batch_stores import BatchStores, Effects
-from tools.chaos.drivers import ChaosSpark, DriverKeeper, Mode
+from tools.chaos.drivers import EXPECTED, Broken, ChaosSpark, DriverKeeper, Mode, errors_in
 from tools.chaos.orchestrator import ROWS, Jobs
 from tools.chaos.plan import DRIVER, TREE, WORKER, shuffled
 from tools.chaos.query import Query, Write
@@ -51,6 +51,8 @@ REQUESTS = {
     "a record": ("elasticsearch", has(b"/sparkonce-ledger/_doc/record")),
 }
 MOST, PATIENCE = "2000", 300.0
+BATCHES_EXPECT = EXPECTED | {"BatchUnfinished", "BatchOvertaken"}
+"""The errors that a batch may raise, and that a repetition or the operator ends."""
 OPERATES = 2.0
 """The longest pause of the operator, in seconds."""
 
@@ -94,6 +96,12 @@ class Orchestrator:
     def ended(self) -> bool:
         """Whether the process has ended, after the version that it was writing."""
         return self.process is None or not self.process.alive
+
+    def alarms(self) -> list[str]:
+        """Errors without a cause, in all logs."""
+        logs = (path.read_text(errors="replace") for path in sorted(self.home.glob("*.log")))
+        found = set[str]().union(*map(errors_in, logs)) - BATCHES_EXPECT
+        return [f"{self.jobs.name}: {', '.join(sorted(found))}"] if found else []
 
 
 class BatchesDriver(DriverKeeper):
@@ -178,7 +186,12 @@ class BatchesRun(ThreeStoresRun):
         self._operates = 0.0
         self.tell(", ".join(" ".join(one) for one in self.result.versions.items()))
         topic.produce(self.rows // 4)
-        for step in (partial(self.strike_all, list(self._faults())), self._finish, self._count):
+        for step in (
+            partial(self.strike_all, list(self._faults())),
+            self._finish,
+            self._judge,
+            self._count,
+        ):
             self.take(step)
 
     def _faults(self) -> Iterator[str]:
@@ -187,19 +200,20 @@ class BatchesRun(ThreeStoresRun):
             cut = self.chance.choice(("reset", "cut reply"))
             yield f"{cut} at {self.chance.choice([*REQUESTS])}"
 
-    def strike(self, fault: str) -> str:
+    def approach(self, _: str) -> None:
         self.keeper.advance(1, PATIENCE)
         self.keeper.topic.produce(max(FEED, self.rows // (3 * self.kills + 1)))
         self.run_for(self.chance.uniform(0.1, 6.0))
-        began = time.monotonic()
-        seen = self.inject(fault)
+
+    def inject(self, fault: str) -> str:
+        seen = self._inject(fault)
         if "killed" in fault:  # before the next process can finish the epoch
             for name in self.stores.servers:
                 self._recover(name)
         self.run_for(1.0)
-        return self.note(fault, began, seen)
+        return seen
 
-    def inject(self, fault: str) -> str:
+    def _inject(self, fault: str) -> str:
         for name, kind in JOB_KILLED.items():
             if fault == kind:
                 self.jobs[name].kill()
@@ -216,9 +230,12 @@ class BatchesRun(ThreeStoresRun):
         """Do what an operator does who sees that an epoch is not finished."""
         url = self.stores.url(name)
         done = CliRunner().invoke(sparkonce, ["recover", url, "--json"])
+        if done.exception and not isinstance(done.exception, SystemExit):
+            self.result.alarms.append(f"recover: {done.exception!r}")
+            return
         try:
             found = json.loads(done.stdout)
-        except ValueError:
+        except ValueError:  # the store is unreachable, which is said in words
             return
         for one in found if isinstance(found, list) else []:
             what = "error" if "error" in one else "finished" if one["applied"] else "in time"
@@ -238,15 +255,18 @@ class BatchesRun(ThreeStoresRun):
         while not self.keeper.drained() and time.monotonic() < limit:
             self.run_for(1.0)
         before = {name: job.jobs.done for name, job in self.jobs.items()}
-        while any(job.jobs.done <= before[name] for name, job in self.jobs.items()):
+        while stuck := [one for one, job in self.jobs.items() if job.jobs.done <= before[one]]:
             self.run_for(1.0)
             if time.monotonic() > limit:
-                break
+                raise Broken(f"{', '.join(stuck)} wrote no further version")
         for job in self.jobs.values():
             job.jobs.must_end.touch()
         while not all(job.ended for job in self.jobs.values()) and time.monotonic() < limit:
             time.sleep(0.5)
+
+    def _judge(self) -> None:
         self.judge()
+        self.result.alarms += [alarm for job in self.jobs.values() for alarm in job.alarms()]
 
     def _count(self) -> None:
         ends = self.keeper.topic.ends()
@@ -263,6 +283,16 @@ class BatchesRun(ThreeStoresRun):
                 last = max(range(at, job.jobs.done + 1, 3), default=-1)
                 rows = range(last * ROWS, (last + 1) * ROWS) if last >= 0 else range(0)
                 self._compare(f"latest of {name}, {at}", Counter((n, last) for n in rows), found)
+        for store, rows in self.stores.appended().items():
+            draws = dict[tuple[str, int], set[str]]()
+            for writer, n, draw in rows:
+                if writer in JOBS:
+                    draws.setdefault((writer, n // ROWS), set()).add(draw)
+            self.result.broken += [
+                f"{store}: version {version} of {writer} mixes two computations"
+                for (writer, version), found in draws.items()
+                if len(found) > 1
+            ]
         self.result.versions_done = {name: job.jobs.done for name, job in self.jobs.items()}
 
     def _compare(self, what: str, wanted: Counter[Any], found: Counter[Any]) -> None:

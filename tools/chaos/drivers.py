@@ -96,11 +96,15 @@ class ChaosDriver(Session):
 
     def alarms(self, expected: Set[str] = EXPECTED) -> set[str]:
         """Errors without a cause, anywhere in its log."""
-        log = self.said
-        said = [*ERROR.findall(log), *BUG.findall(log)]
+        said = errors_in(self.said)
         if strange := self._strange_end():
-            said.append(strange.groups())
-        return {name for name, _ in said} - expected
+            said.add(strange[1])
+        return said - expected
+
+
+def errors_in(log: str) -> set[str]:
+    """The errors of the connector, and those that only a bug raises, by name."""
+    return {name for name, _ in [*ERROR.findall(log), *BUG.findall(log)]}
 
 
 class ChaosSpark:

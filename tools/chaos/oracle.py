@@ -5,11 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Set
+from dataclasses import dataclass
 
 from tools.chaos.target import BOTH, SIDES, Counts, Witness
 from tools.chaos.topic import Event
+
+Place = tuple[int, int]
+"""The partition and the offset of an event in Kafka."""
 
 
 @dataclass(frozen=True)
@@ -19,8 +22,8 @@ class Verdict:
     Attributes:
         rows: events in Kafka.
         lost: events without an effect, or with wrong values; in rows or counters.
-        duplicated: effects of events beyond the first; in rows or counters.
-        excused: events without an effect whose loss the query named.
+        duplicated: effects of events beyond the first, or of named ones; in rows or counters.
+        excused: events whose loss the query of the rows named.
     """
 
     rows: int
@@ -31,15 +34,10 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Named:
-    """The events of epochs that the store lost, and whose loss each query named.
+    """The places in Kafka of events whose epochs each query named as lost by the store."""
 
-    Attributes:
-        rows: the places of events in Kafka.
-        counters: the number of events of each bucket.
-    """
-
-    rows: frozenset[tuple[int, int]] = frozenset()
-    counters: Mapping[int, int] = field(default_factory=dict)
+    rows: frozenset[Place] = frozenset()
+    counters: frozenset[Place] = frozenset()
 
 
 NOTHING = Named()
@@ -48,42 +46,37 @@ NOTHING = Named()
 def compare(
     events: Iterable[Event], rows: Iterable[Witness], counters: Counts, named: Named = NOTHING
 ) -> Verdict:
-    """Count every event in both targets; one that a query named as lost may be absent."""
-    expected, sums, numbers = _recount(events)
-    surplus: Counter[tuple[int, int]] = Counter()
+    """Count every event in both targets; one that a query named as lost must be absent."""
+    expected, sums, numbers = _recount(events, named.counters)
+    surplus: Counter[Place] = Counter()
     wrong = 0
     for row in rows:
         at = row.partition, row.offset
         surplus[at] += row.times
         wrong += row.amount != expected.get(at, -1) * row.times
-    surplus.subtract(expected.keys())
+    surplus.subtract(expected.keys() - named.rows)
     gaps = {at: counters.get(at, (0, 0))[0] - numbers[at] for at in {*BOTH, *counters}}
     wrong += sum(counters.get(at, (0, 0))[1] != sums[at] for at, gap in gaps.items() if not gap)
-    absent = [at for at, few in surplus.items() if few < 0 and at in named.rows]
-    for at in absent:
-        surplus[at] = 0
-    for (side, bucket), gap in gaps.items():
-        if gap < 0:
-            gaps[side, bucket] = min(0, gap + named.counters.get(bucket, 0))
     off = [*surplus.values(), *gaps.values()]
     return Verdict(
         rows=len(expected),
         lost=wrong - sum(few for few in off if few < 0),
         duplicated=sum(many for many in off if many > 0),
-        excused=len(absent),
+        excused=len(named.rows),
     )
 
 
 def _recount(
-    events: Iterable[Event],
-) -> tuple[dict[tuple[int, int], int], Counter[tuple[str, int]], Counter[tuple[str, int]]]:
+    events: Iterable[Event], without: Set[Place]
+) -> tuple[dict[Place, int], Counter[tuple[str, int]], Counter[tuple[str, int]]]:
     """The amount of each event; for each side and bucket, the sum of amounts, and the count."""
-    amounts: dict[tuple[int, int], int] = {}
+    amounts: dict[Place, int] = {}
     sums: Counter[tuple[str, int]] = Counter()
     numbers: Counter[tuple[str, int]] = Counter()
     for event in events:
-        amounts[event.partition, event.offset] = event.amount
-        for side in SIDES:
+        at = event.partition, event.offset
+        amounts[at] = event.amount
+        for side in SIDES if at not in without else ():
             sums[side, event.bucket] += event.amount
             numbers[side, event.bucket] += 1
     return amounts, sums, numbers

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from tools.chaos.query import Write
 
@@ -72,9 +73,10 @@ def main(path: str) -> None:
 
 
 def run(spark: SparkSession, jobs: Jobs, version: int) -> None:
-    """Write one version. A process that dies here repeats it, with other random values."""
+    """Write one version. A process that dies here repeats it, with another value in each row."""
+    draw = uuid4()
     rows = spark.range(version * ROWS, (version + 1) * ROWS, numPartitions=2).selectExpr(
-        f"'{jobs.name}' as writer", "id as n", "1L as one", "uuid() as draw"
+        f"'{jobs.name}' as writer", "id as n", "1L as one", f"'{draw}' as draw"
     )
     named = {"txnVersion": str(version)}
     for sink, columns, options in jobs.appends:

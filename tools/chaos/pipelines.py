@@ -90,12 +90,10 @@ class PipelinesRun(ThreeStoresRun):
             cut = self.chance.choice(("reset", "cut reply"))
             yield f"{cut} at {self.chance.choice([*REQUESTS])}"
 
-    def strike(self, fault: str) -> str:
+    def approach(self, _: str) -> None:
         self.keeper.advance(1, PATIENCE)
         self.stores.write(max(FEED, self.rows // (3 * self.kills + 1)))
         self.run_for(self.chance.uniform(0.1, 3.0))
-        began = time.monotonic()
-        return self.note(fault, began, self.inject(fault))
 
     def inject(self, fault: str) -> str:
         return self.stores.fail_over() if fault == FAILOVER else super().inject(fault)

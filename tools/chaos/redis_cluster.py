@@ -110,7 +110,8 @@ class ClusterTarget(Target):
 
     def watch(self) -> Callable[[], tuple[int, int]]:
         """Reads one side only, because a cluster shows epochs in parts."""
-        client = redis.RedisCluster("127.0.0.1", self.server.heads()[0].port, socket_timeout=5)
+        head = self.server.heads()[0]
+        client = redis.RedisCluster(head.host, head.port, socket_timeout=5)
 
         def sides() -> tuple[int, int]:
             with client.pipeline() as pipe:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 import time
+from abc import abstractmethod
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
@@ -17,6 +17,7 @@ from tools.chaos.result import RunResult
 from tools.chaos.run import ChaosRun
 
 KILLED = {name: f"{name} killed" for name in ("redis", "mysql", "elasticsearch")}
+TRIES = 3
 FEED = 300
 """Rows in one write to the sources."""
 
@@ -35,18 +36,20 @@ class ThreeStoresResult(RunResult):
     Attributes:
         lost: by target, rows that are missing or stale.
         duplicated: by target, effects that no source has.
+        missed: faults that did not strike, and why.
     """
 
     name: ClassVar[str]
     kills: int
     lost: dict[str, int] = field(default_factory=dict)
     duplicated: dict[str, int] = field(default_factory=dict)
+    missed: dict[str, str] = field(default_factory=dict)
 
     @property
     def good(self) -> bool:
-        """Whether each target holds what it should, and no promise was broken."""
+        """Whether each target holds what it should, all faults struck, and no promise broke."""
         wrong = sum(self.lost.values()) + sum(self.duplicated.values())
-        return bool(self.lost) and not (wrong or self.alarms or self.broken)
+        return bool(self.lost) and not (wrong or self.alarms or self.broken or self.missed)
 
     @property
     def line(self) -> str:
@@ -65,6 +68,7 @@ class ThreeStoresRun(ChaosRun):
     """
 
     keeper: DriverKeeper
+    result: ThreeStoresResult
     stores: Stores
     chance: random.Random
     requests: Mapping[str, tuple[str, Predicate]]
@@ -82,6 +86,25 @@ class ThreeStoresRun(ChaosRun):
                 return self._kill_server(name)
         return self._fail_network(*fault.split(" at ", 1))
 
+    def strike(self, fault: str) -> str:
+        """Strike with a fault, again if it does not happen, and record it."""
+        why = ""
+        for tries in range(1, TRIES + 1):
+            self.approach(fault)
+            began = time.monotonic()
+            try:
+                seen = self.inject(fault)
+            except NotReached as error:
+                why = str(error)
+            else:
+                return self.note(fault, began, seen, tries)
+        self.result.missed[fault] = why
+        return f"MISSED: {why}"
+
+    @abstractmethod
+    def approach(self, fault: str) -> None:
+        """Feed the queries, and let them run until the fault."""
+
     def run_for(self, seconds: float) -> None:
         """Let the queries run for a time."""
         limit = time.monotonic() + seconds
@@ -96,11 +119,11 @@ class ThreeStoresRun(ChaosRun):
     def _kill_worker(self) -> str:
         driver = self.keeper.driver
         if driver is None or not driver.alive:
-            return "the driver had ended"
+            raise NotReached("the driver had ended")
         inside = psutil.Process(driver.process.pid).children(recursive=True)
         workers = [one for one in inside if one.is_running() and "pyspark.daemon" in _said(one)]
         if not workers:
-            return "no worker was running"
+            raise NotReached("no worker was running")
         self.chance.choice(workers).kill()
         return f"one of {len(workers)}"
 
@@ -117,10 +140,11 @@ class ThreeStoresRun(ChaosRun):
         before = proxy.cuts
         (proxy.reset if kind == "reset" else proxy.cut_reply)(matching, self.chance.randint(1, 3))
         self.keeper.feed()
-        with suppress(NotReached):
+        try:
             self.keeper.until(lambda: proxy.cuts > before, request, 30.0)
-        proxy.restore()
-        return "" if proxy.cuts > before else "the request did not arrive"
+        finally:
+            proxy.restore()
+        return ""
 
 
 def _said(process: psutil.Process) -> str:

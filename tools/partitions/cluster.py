@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from importlib import import_module
@@ -25,8 +25,7 @@ CLUSTERS = {
     "redis-sentinel": "sentinel:SafeSentinel",
     "redis-sentinel-one": "sentinel:OneSentinel",
     "redis-sentinel-async": "sentinel:AsyncSentinel",
-    "redis-cluster": "redis_cluster:SafeCluster",
-    "redis-cluster-async": "redis_cluster:AsyncCluster",
+    "redis-cluster": "redis_cluster:ThreePrimaries",
     "elasticsearch": "elasticsearch:ElasticsearchCluster",
     "galera": "galera:GaleraCluster",
     "group-replication": "group_replication:GroupReplication",
@@ -68,6 +67,7 @@ class Cluster(Target):
         settings: the settings that decide what the cluster may lose.
         advice: what a user should set.
         skipped: faults that this kind can't have, and why.
+        moments: the states of an epoch at which faults can strike.
         unfollowed: why a query can't follow the cluster; empty if one can.
         loses: whether the cluster may lose writes that it acknowledged, with these settings.
         servers: the servers of each machine.
@@ -78,6 +78,7 @@ class Cluster(Target):
     settings: str
     advice = AS_HERE
     skipped: Mapping[str, str] = {}
+    moments: Sequence[str] = plan.MOMENTS
     loses, unfollowed = False, ""
 
     def __init__(self, network: Network, home: Path) -> None:
@@ -113,6 +114,14 @@ class Cluster(Target):
     @abstractmethod
     def is_whole(self) -> bool:
         """Whether all machines work together."""
+
+    def door(self, name: str) -> str:
+        """The URL of a machine's own server."""
+        return str(self.servers[name][0].url)
+
+    def home_of(self, _key: str) -> str:
+        """The URL of the server that has a key, a table or an index."""
+        return self.url
 
     def operate(self) -> None:
         """Do what an operator, or a tool of theirs, does all the time."""

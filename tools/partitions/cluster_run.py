@@ -37,9 +37,9 @@ class ClusterResult(RunResult):
 
     @property
     def good(self) -> bool:
-        """Whether nothing was lost or duplicated in silence, and every query continued."""
+        """Whether nothing was lost or duplicated in silence, and every fault struck."""
         harm = self.lost or self.duplicated or self.broken or self.alarms or self.missed
-        return not harm and self.rows > 0
+        return not harm and self.rows > 0 and len(self.struck) == self.planned
 
 
 class ClusterRun(ChaosRun):

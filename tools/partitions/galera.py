@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tools.partitions.virtual_address import PORT, BehindAddress
+from tools.partitions.virtual_address import BehindAddress
 
 GALERA = Path("/usr/lib/galera/libgalera_smm.so")
+STATE = 3307
+"""The port for a transfer of state: in 127.0.0.0/8 it may not be that of the donor."""
+
 OF_GALERA = "SHOW STATUS WHERE Variable_name IN ('wsrep_ready', 'wsrep_local_state_comment',"
 OF_GALERA += " 'wsrep_cluster_size')"
 
@@ -31,7 +34,8 @@ class GaleraCluster(BehindAddress):
             f"--wsrep-node-address={self.network.places[name].host}",
             f"--wsrep-node-name={name}",
             "--wsrep-sst-method=mysqldump",
-            f"--wsrep-sst-receive-address={self.network.places[name].host}:{PORT}",
+            f"--wsrep-sst-receive-address={self.network.places[name].host}:{STATE}",
+            f"--extra-port={STATE}",
             "--wsrep-sst-auth=root:",
         )
 

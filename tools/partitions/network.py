@@ -2,11 +2,12 @@
 
 The program runs in a network namespace of its own, which holds the bridge. So it reaches every
 machine at any time, like an operator with a cable of their own. The rules of nftables concern only
-what the bridge forwards from one machine to another.
+what the bridge forwards from one machine to another, whatever its address: an address may move.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -37,15 +38,21 @@ RULES = f"""
 add table bridge links
 delete table bridge links
 table bridge links {{
-  set cut {{ type ipv4_addr . ipv4_addr; }}
-  set lossy {{ type ipv4_addr . ipv4_addr; }}
+  counter dropped {{ }}
+  set cut {{ type ifname . ifname; }}
+  set lossy {{ type ifname . ifname; }}
   chain forward {{
     type filter hook forward priority 0;
-    ip saddr . ip daddr @cut drop
-    arp saddr ip . arp daddr ip @cut drop
-    ip saddr . ip daddr @lossy numgen random mod 100 < {LOSS} drop
+    iifname . oifname @cut counter name dropped drop
+    iifname . oifname @lossy numgen random mod 100 < {LOSS} counter name dropped drop
   }}
 }}
+"""
+
+HEAL = """
+flush set bridge links cut
+flush set bridge links lossy
+reset counter bridge links dropped
 """
 
 Link = tuple[str, str]
@@ -111,9 +118,15 @@ class Network:
         """Let a machine receive little at a time."""
         _run(f"tc qdisc replace dev to-{name} root {SLOW}")
 
+    def dropped(self) -> int:
+        """The number of packets that failing links have dropped since the last `heal`."""
+        asked = ["nft", "-j", "list", "counter", "bridge", "links", "dropped"]
+        found = json.loads(subprocess.run(asked, check=True, capture_output=True, text=True).stdout)
+        return sum(one["counter"]["packets"] for one in found["nftables"] if "counter" in one)
+
     def heal(self) -> None:
         """Let all links work again."""
-        _rules("flush set bridge links cut\nflush set bridge links lossy\n")
+        _rules(HEAL)
         self._cut.clear()
         for name in self.places:
             _try(f"tc qdisc del dev to-{name} root")
@@ -132,7 +145,7 @@ class Network:
         _try(f"ip -n {name} addr add {address}/24 dev eth0")
 
     def _add(self, which: str, links: Iterable[Link]) -> None:
-        pairs = (f"{self.places[one].host} . {self.places[to].host}" for one, to in links)
+        pairs = (f'"to-{one}" . "to-{to}"' for one, to in links)
         _rules(f"add element bridge links {which} {{ {', '.join(pairs)} }}\n")
 
 
@@ -160,4 +173,5 @@ def _try(command: str) -> None:
 
 
 def _rules(text: str) -> None:
-    subprocess.run(["nft", "-f", "-"], input=text, text=True, check=True)
+    silent = subprocess.DEVNULL  # a reset counter is printed
+    subprocess.run(["nft", "-f", "-"], input=text, text=True, check=True, stdout=silent)

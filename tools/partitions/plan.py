@@ -26,8 +26,9 @@ LEADER, OTHER = "the leader", "another machine"
 NEAR, AWAY, BOTH = "with it", "away from it", "on both sides"
 """Where the driver is: on the side of the machine, on the other side, or reaching both."""
 
-STAGED, DECIDED, ANY = "staged", "decided", "at any time"
-"""The state of an epoch at which a fault strikes."""
+STAGED, DECIDED, FINISHED, ANY = "staged", "decided", "finished", "at any time"
+MOMENTS = (STAGED, DECIDED, FINISHED, ANY)
+"""The state of an epoch at which a fault strikes: a decided one is being applied."""
 
 LONG = (4.0, 8.0, 16.0, 24.0)
 """Seconds of a fault: shorter and longer than a cluster takes to elect another leader."""
@@ -61,19 +62,26 @@ class Fault:
         return f"{self.kind}: {self.on}{where}, {self.moment}, {self.seconds:g} s"
 
 
-def draw(seed: int, faults: int, name: str, skipped: Sequence[str] = ()) -> list[Fault]:
+def draw(
+    seed: int,
+    faults: int,
+    name: str,
+    skipped: Sequence[str] = (),
+    moments: Sequence[str] = MOMENTS,
+) -> list[Fault]:
     """The faults of a run, without those kinds that this machine or store can't have."""
     chance = random.Random(f"{seed} {name}")
     kinds = shuffled(chance, [kind for kind in DECK if kind not in skipped])
-    return [_drawn(chance, next(kinds)) for _ in range(faults)]
+    return [_drawn(chance, next(kinds), moments) for _ in range(faults)]
 
 
-def _drawn(chance: random.Random, kind: str) -> Fault:
+def _drawn(chance: random.Random, kind: str, moments: Sequence[str]) -> Fault:
+    on = chance.choice((LEADER, LEADER, LEADER, OTHER))
     return Fault(
         kind,
-        on=chance.choice((LEADER, LEADER, LEADER, OTHER)),
+        on=LEADER if kind == FAR else on,  # a driver may send nothing to another machine
         driver=chance.choice((NEAR, AWAY, BOTH)),
-        moment=chance.choice((STAGED, DECIDED, ANY)),
+        moment=chance.choice(moments),
         seconds=chance.choice(LONG),
         jump=chance.choice(JUMPS) if kind == CLOCK else 0,
     )
@@ -95,10 +103,15 @@ def links(
     chance.shuffle(others)
     if fault.kind == FAR:
         return [*_both([driver], [one])]
-    if fault.kind == MUTE:
-        return [(one, name) for name in others]
-    if fault.kind == DEAF:
-        return [(name, one) for name in others]
+    if fault.kind in (MUTE, DEAF):
+        if fault.driver == AWAY:
+            others.append(driver)
+        sent = [(one, name) for name in others]
+        beyond = others if fault.driver == NEAR else []
+        return [
+            *(sent if fault.kind == MUTE else [(name, one) for one, name in sent]),
+            *_both([driver], beyond),
+        ]
     if fault.kind in (LOSSY, SLOW):
         return [*_both([one], [*others, driver])]
     # The machine is on the smaller side, or on the larger one, of two halves.

@@ -9,14 +9,12 @@ from typing import ClassVar
 from integration.support.servers.redis_cluster import Node, RedisCluster, new_node
 from tools.chaos.redis import DURABLE
 from tools.chaos.redis_cluster import ClusterTarget
-from tools.partitions.cluster import AS_HERE, Cluster
+from tools.partitions.cluster import Cluster
 from tools.partitions.network import Network
 from tools.partitions.plan import CLOCK
-from tools.partitions.sentinel import NO_CLOCK, OPEN, WAIT
+from tools.partitions.sentinel import NO_CLOCK, OPEN
 
 from pyspark_redis.server.nodes import slot_of
-
-LEDGER = slot_of(b"{sparkonce}")
 
 
 class Apart(RedisCluster):
@@ -30,15 +28,14 @@ class Apart(RedisCluster):
         self._join()
 
 
-class AsyncCluster(ClusterTarget, Cluster):
-    """Replicas receive writes when they do."""
+class ThreePrimaries(ClusterTarget, Cluster):
+    """Every epoch is done once the replica has it, so it may take over."""
 
-    name, loses = "redis-cluster-async", True
-    settings = "`waitReplicas` 0"
-    advice = WAIT
+    name = "redis-cluster"
+    settings = "`waitReplicas` 1, one replica of each primary"
     machines = "n1", "n2", "n3", "n4", "n5", "n6"
     skipped: ClassVar = {CLOCK: NO_CLOCK}
-    replicas = 0
+    replicas = 1
 
     def __init__(self, network: Network, home: Path) -> None:
         Cluster.__init__(self, network, home)
@@ -64,7 +61,13 @@ class AsyncCluster(ClusterTarget, Cluster):
 
     def leader(self) -> str:
         """The primary of the ledger's slot, of the newest configuration."""
-        heads = [node for node in self.server.heads() if LEDGER in node.slots]
+        return self._primary_of("{sparkonce}")
+
+    def home_of(self, key: str) -> str:
+        return self.door(self._primary_of(key))
+
+    def _primary_of(self, key: str) -> str:
+        heads = [node for node in self.server.heads() if slot_of(key.encode()) in node.slots]
         newest = max(heads, key=lambda node: int(node.me[6]), default=None)
         found = (name for name, (node,) in self.servers.items() if node is newest)
         return next(found, self.machines[0])
@@ -74,11 +77,3 @@ class AsyncCluster(ClusterTarget, Cluster):
         roles = [node.ask("ROLE") for node in self.server.nodes]
         linked = [role for role in roles if role[0] == b"slave" and role[3] == b"connected"]
         return len(linked) == len(self.machines) // 2
-
-
-class SafeCluster(AsyncCluster):
-    """Every epoch is done once the replica has it, so it may take over."""
-
-    name, loses, replicas = "redis-cluster", False, 1
-    settings = "`waitReplicas` 1, one replica of each primary"
-    advice = AS_HERE

@@ -10,19 +10,19 @@ from typing import Any
 
 from integration.support.servers import kafka
 from integration.support.servers.kafka import KafkaProcess
-from integration.support.servers.process import Place
+from integration.support.servers.process import Place, wait_until
 from tools.chaos import oracle
 from tools.chaos.drivers import ChaosSpark, Mode
 from tools.chaos.oracle import Reader
-from tools.chaos.run import LAST_BREATH, versions
+from tools.chaos.run import LAST_BREATH, SIGHT, versions
 from tools.chaos.topic import Topic
 from tools.partitions import plan
-from tools.partitions.cluster import DRIVER
+from tools.partitions.cluster import DRIVER, HEALS
 from tools.partitions.cluster_run import ClusterResult, ClusterRun
 from tools.partitions.network import OPERATOR
 from tools.partitions.world import PartitionWorld
 
-BURST = 500
+BURST = 2000
 """Events that arrive at a time."""
 
 
@@ -74,7 +74,7 @@ class PartitionRun(ClusterRun):
         )
         self.tell(f"{target.name} {target.version}, Kafka {kafka.VERSION}")
         broker = stack.enter_context(KafkaProcess(Place(OPERATOR)))
-        faults = plan.draw(self.seed, self.kills, target.name, list(skipped))
+        faults = plan.draw(self.seed, self.kills, target.name, list(skipped), target.moments)
         spark = ChaosSpark(self.home / "spark", network.places[DRIVER].within)
         self.keeper = PartitionWorld(
             network,
@@ -87,7 +87,8 @@ class PartitionRun(ClusterRun):
         )
         stack.callback(self.keeper.close)
         reader = stack.enter_context(closing(Reader(target.watch, self.began)))
-        for step in (partial(self.strike_all, faults), self._finish, self._count):
+        looking = partial(self._look, reader)
+        for step in (partial(self.strike_all, faults), self._finish, self._count, looking):
             self.take(step)
         reader.close()
         self.result.torn, self.result.reads = reader.torn, reader.reads
@@ -100,6 +101,23 @@ class PartitionRun(ClusterRun):
         world.need(Mode())
         self.say("no more faults; the queries read to the end")
         world.drain()
+        world.close()
+        if not world.target.loses:
+            self.say(f"counting on {self._fail_over()}, which leads now")
+
+    def _fail_over(self) -> str:
+        """Kill the leader, so that the count is that of another machine."""
+        target = self.keeper.target
+        before = target.leader()
+        for server in target.servers[before]:
+            server.kill()
+
+        def moved() -> bool:
+            target.operate()
+            return target.leader() != before
+
+        wait_until(moved, HEALS, "no other machine leads")
+        return target.leader()
 
     def _count(self) -> None:
         self.judge()
@@ -112,6 +130,10 @@ class PartitionRun(ClusterRun):
         )
         result.rows, result.lost, result.duplicated = found.rows, found.lost, found.duplicated
         result.excused, result.named = found.excused, [asdict(loss) for loss in world.losses]
+
+    def _look(self, reader: Reader) -> None:
+        """Check that the reader sees the last state, or it could have missed a torn epoch."""
+        wait_until(lambda: reader.last[0] == reader.last[1] > 0, SIGHT, "the reader sees no rows")
 
     def say(self, what: str) -> None:
         super().say(f"{self.keeper.topic.produced:9,} rows  {what}")

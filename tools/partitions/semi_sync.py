@@ -34,6 +34,8 @@ class SemiSync(BehindAddress):
             *LOGGED,
             f"--plugin-load-add={plugins}",
             "--loose-rpl-semi-sync-replica-enabled=ON",
+            "--loose-rpl-semi-sync-source-enabled=ON",  # also after a restart
+            "--super-read-only=ON",  # until the operator says that it leads
             f"--loose-rpl-semi-sync-source-timeout={self.waits}",
             "--replica-net-timeout=4",
             f"--report-host={self.network.places[name].host}",
@@ -54,6 +56,7 @@ class SemiSync(BehindAddress):
         """The primary; another one, if neither operator nor replicas reach the old one."""
         if self._is_served():
             self._missed = 0.0
+            self._let_write(self._primary)  # a server that has restarted is read-only
         elif not self._missed:
             self._missed = time.monotonic()
         elif time.monotonic() - self._missed > GIVES_UP:
@@ -71,6 +74,8 @@ class SemiSync(BehindAddress):
     def _promote(self) -> None:
         """Let the replica that has the most transactions take over."""
         others = [name for name in self.machines if name != self._primary]
+        if not all(self.ask(name, STATUS) for name in others):
+            return  # one of them is being made anew
         for name in others:
             self.ask(name, "STOP REPLICA IO_THREAD")
         had = {name: self.ask(name, STATUS)[0] for name in others}
@@ -96,37 +101,45 @@ class SemiSync(BehindAddress):
         return bool(row["yes"])
 
     def _lead(self, name: str) -> None:
-        enabled = "SET GLOBAL rpl_semi_sync_source_enabled = {}"
-        self.ask(name, "STOP REPLICA", "RESET REPLICA ALL", enabled.format("ON"))
-        self.ask(name, "SET GLOBAL super_read_only = OFF", "SET GLOBAL read_only = OFF")
+        self.ask(name, "STOP REPLICA", "RESET REPLICA ALL")
+        self._let_write(name)
+
+    def _let_write(self, name: str) -> None:
+        self.asked(name, "SET GLOBAL super_read_only = OFF")
+        self.asked(name, "SET GLOBAL read_only = OFF")
 
     def _follow(self, name: str) -> None:
         place = self.network.places[self._primary]
-        self.ask(name, "SET GLOBAL rpl_semi_sync_source_enabled = OFF", "STOP REPLICA")
+        # Not OFF for the source's plugin: commits that wait would end as if a replica had them.
+        self.ask(name, "STOP REPLICA")
         self.ask(name, "SET GLOBAL super_read_only = ON")
         self.ask(name, SOURCE.format(host=place.host, port=PORT), "START REPLICA")
 
     def _is_replica(self, name: str) -> bool:
         """Whether a machine follows the primary; an old primary begins to."""
+        if self._has_more(name):
+            self._clone(name)
+            return False
         row = self.asked(name, STATUS)
         if row and row[0]["Source_Host"] == self.network.places[self._primary].host:
             status = row[0]
             if status["Replica_SQL_Running"] == "Yes" and not status["Last_IO_Errno"]:
                 return bool(status["Replica_IO_Running"] == "Yes")
-        if self._has_more(name):
-            self._clone(name)
-        else:
-            self._follow(name)
+        self._follow(name)
         return False
 
     def _has_more(self, name: str) -> bool:
-        """Whether a machine has transactions that the primary never had."""
+        """Whether a machine has transactions that the primary never had.
+
+        A replica has those that the primary is about to commit before the primary has.
+        """
         (own,) = self.ask(name, "SELECT @@global.gtid_executed AS had")
         had = own["had"].replace("\n", "")
-        (row,) = self.ask(
-            self._primary, f"SELECT GTID_SUBSET('{had}', @@global.gtid_executed) AS yes"
+        asked = (
+            f"SELECT GTID_SUBTRACT('{had}', @@global.gtid_executed) AS more, @@server_uuid AS me"
         )
-        return not row["yes"]
+        (row,) = self.ask(self._primary, asked)
+        return any(not one.strip().startswith(row["me"]) for one in row["more"].split(",") if one)
 
     def _clone(self, name: str) -> None:
         """Replace all that a machine has by what the primary has; the server then ends."""

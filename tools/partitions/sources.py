@@ -46,8 +46,8 @@ class Source(ABC):
         """The options of the source, except `failOnDataLoss`."""
 
     @abstractmethod
-    def write(self, numbers: range) -> bool:
-        """Write a row for each number; return whether the cluster has acknowledged all of them."""
+    def write(self, numbers: range, through: str) -> bool:
+        """Write a row for each number through a server; return whether the cluster has them all."""
 
     @abstractmethod
     def stored(self) -> Counter[int]:
@@ -62,10 +62,10 @@ class RedisSource(Source):
     def options(self) -> Mapping[str, str]:
         return {"url": self.cluster.sink_url, "streams": NAME, "startingPosition": "earliest"}
 
-    def write(self, numbers: range) -> bool:
+    def write(self, numbers: range, through: str) -> bool:
         replicas = int(self.cluster.options("rows")["waitReplicas"])
         try:
-            with connect_redis(self.cluster.url) as client:
+            with connect_redis(through) as client:
                 for n in numbers:
                     client.xadd(NAME, {"n": n})
                 return not replicas or client.wait(replicas, 2000) >= replicas
@@ -73,7 +73,7 @@ class RedisSource(Source):
             return UNKNOWN
 
     def stored(self) -> Counter[int]:
-        with connect_redis(self.cluster.url) as client:
+        with connect_redis(self.cluster.home_of(NAME)) as client:
             return Counter(int(fields[b"n"]) for _, fields in client.xrange(NAME))
 
 
@@ -89,9 +89,10 @@ class MySqlSource(Source):
         table = {"dbtable": NAME, "startingPosition": "snapshot"}
         return {"url": self.cluster.sink_url, **table, "columns": "n"}
 
-    def write(self, numbers: range) -> bool:
+    def write(self, numbers: range, through: str) -> bool:
+        values = ", ".join(f"({n})" for n in numbers)
         try:
-            self._run(f"INSERT INTO {NAME} VALUES {', '.join(f'({n})' for n in numbers)}")
+            self._run(f"INSERT INTO {NAME} VALUES {values}", through)
         except pymysql.MySQLError:
             return UNKNOWN
         return ACKNOWLEDGED
@@ -99,9 +100,12 @@ class MySqlSource(Source):
     def stored(self) -> Counter[int]:
         return Counter(n for (n,) in self._run(f"SELECT n FROM {NAME}"))
 
-    def _run(self, statement: str) -> tuple[tuple[Any, ...], ...]:
+    def _run(self, statement: str, through: str = "") -> tuple[tuple[Any, ...], ...]:
         how = {"connect_timeout": 2, "read_timeout": 5, "write_timeout": 5}
-        with closing(connect_mysql(self.cluster.url, **how)) as client, client.cursor() as cursor:
+        with (
+            closing(connect_mysql(through or self.cluster.url, **how)) as client,
+            client.cursor() as cursor,
+        ):
             cursor.execute(statement)
             return tuple(cursor.fetchall())
 
@@ -120,14 +124,14 @@ class ElasticsearchSource(Source):
     def options(self) -> Mapping[str, str]:
         return {"url": self.cluster.sink_url, "index": NAME, "startingPosition": "earliest"}
 
-    def write(self, numbers: range) -> bool:
+    def write(self, numbers: range, through: str) -> bool:
         actions = [
             part
             for n in numbers
             for part in ({"create": {"_index": NAME, "_id": str(n)}}, {"n": n})
         ]
         try:
-            with closing(self._client()) as client:
+            with closing(self._client(through)) as client:
                 return not client.bulk(operations=actions)["errors"]
         except Exception:  # the client raises various errors
             return UNKNOWN
@@ -137,8 +141,8 @@ class ElasticsearchSource(Source):
             client.indices.refresh(index=NAME)
             return Counter(hit["_source"]["n"] for hit in scan(client, index=NAME, size=10_000))
 
-    def _client(self) -> Elasticsearch:
-        return Elasticsearch(self.cluster.url, request_timeout=10, max_retries=0)
+    def _client(self, through: str = "") -> Elasticsearch:
+        return Elasticsearch(through or self.cluster.url, request_timeout=10, max_retries=0)
 
 
 def source_of(cluster: Cluster) -> Source:

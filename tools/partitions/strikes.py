@@ -26,16 +26,19 @@ GOES_ON = 240.0
 def strike(world: Struck, fault: Fault, chance: random.Random) -> str:
     """Strike with a fault; return the observed effect."""
     world.need(Mode())
-    moment = _aim(world, fault.moment)
     before, drivers, losses = world.target.leader(), world.drivers, len(world.notes)
     others = [name for name in world.target.machines if name != before]
     one = before if fault.on == plan.LEADER else chance.choice(others)
+    moment = _aim(world, fault.moment)
+    world.calm = False
     with STRIKES.get(fault.kind, _cut)(world, fault, one, chance):
         world.hold(fault.seconds)
+        harm = _harm(world, fault)
     world.target.wait_until_whole()
+    world.calm = True
     world.advance(1, GOES_ON)
     after = world.target.leader()
-    seen = [f"{moment}, {one}"]
+    seen = [f"{moment}, {one}", *harm]
     seen += [f"leader {before} to {after}"] if after != before else []
     seen += [f"{world.drivers - drivers} restarts"] if world.drivers != drivers else []
     seen += [f"named as lost: {what}" for what in world.notes[losses:]]
@@ -47,20 +50,39 @@ def _aim(world: Struck, moment: str) -> str:
     if moment == plan.ANY:
         return moment
     admin, limit = admin_of(world.sinks_url, ()), time.monotonic() + AIMS
+    epochs: dict[str, int] = {}
     while time.monotonic() < limit:
         world.supervise()
         world.feed()
         with suppress(Exception):  # the store may refuse while another fault ends
-            if _reached(admin, moment):
+            if _reached(admin, moment, epochs):
                 return moment
     return plan.ANY
 
 
-def _reached(admin: Admin, moment: str) -> bool:
+def _reached(admin: Admin, moment: str, epochs: dict[str, int]) -> bool:
     sinks = admin.sinks()
     if moment == plan.STAGED:
         return any(sink.staged and not sink.is_unfinished for sink in sinks)
+    if moment == plan.FINISHED:
+        whole = (sink for sink in sinks if sink.ledger and not sink.is_unfinished)
+        now = {sink.name: sink.ledger.decision.epoch for sink in whole if sink.ledger}
+        before = {**epochs}
+        epochs.update(now)
+        return any(name in before and epoch > before[name] for name, epoch in now.items())
     return any(sink.is_unfinished for sink in sinks)
+
+
+def _harm(world: Struck, fault: Fault) -> list[str]:
+    """What a cut did; waits for the first packet, without which nothing was cut.
+
+    Raises:
+        NotReached: no packet was dropped.
+    """
+    if fault.kind not in (*plan.CUTS, plan.LOSSY):
+        return []
+    world.until(lambda: world.network.dropped() > 0, "a link drops a packet", AIMS)
+    return [f"{world.network.dropped():,} packets dropped"]
 
 
 @contextmanager

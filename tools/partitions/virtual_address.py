@@ -52,6 +52,11 @@ class BehindAddress(MySqlTarget, Cluster):
     def obtain(cls) -> None:
         private_binary(cls.server_name)
 
+    def options(self, query: str) -> dict[str, str]:
+        """One query commits chunk by chunk, so that faults find decided epochs."""
+        chunks = {"atomicity": "chunk"} if query == ROWS else {}
+        return {**super().options(query), **chunks}
+
     def server_options(self, name: str) -> tuple[str, ...]:
         """The options of a machine's server."""
         raise NotImplementedError

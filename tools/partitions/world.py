@@ -6,7 +6,6 @@ import json
 import re
 import time
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,12 +21,15 @@ from tools.partitions.network import Network
 
 BEHIND = re.compile(
     r"SinkBehindCheckpoint: Epoch \d+ is next for query (\S+), but sink \S+"
-    r" (?:ends at epoch (\d+)|holds no epoch).*?onLostCommit=(continue@(\d+))",
+    r" (?:ends at epoch \d+|holds no epoch).*?onLostCommit=(continue@(\d+)-(\d+))",
     re.DOTALL,
 )
-"""The error of a query whose sink lacks epochs: its id, the last one of the sink, the advice."""
+"""The error of a query whose sink lacks epochs: its id, the advice, the first and the last one."""
 
-BACKLOG = 10_000
+MOST = {ROWS: 2000, COUNTERS: 1000}
+"""Events in an epoch: few, so that faults find many of them."""
+
+BACKLOG = 20_000
 """The most events that wait for the queries."""
 
 PAUSE = 0.5
@@ -35,6 +37,9 @@ PAUSE = 0.5
 
 RESTARTS = frozenset({"DecisionLost", "StaleSkip", "SinkBehindCheckpoint"})
 """Errors that are true where a cluster loses acknowledged writes."""
+
+ALONE = EXPECTED - {"ConcurrentDriver"}
+"""The errors of a run with one driver at a time."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +65,13 @@ class Struck(DriverKeeper):
 
     Attributes:
         notes: what the queries named as lost, in words.
+        calm: whether no fault is under way, and the cluster is whole.
     """
 
     network: Network
     target: Cluster
     notes: list[str]
+    calm = True
 
     @property
     @abstractmethod
@@ -93,7 +100,7 @@ class PartitionWorld(World, Struck):
     def __init__(self, network: Network, cluster: Cluster, *rest: Any, **how: Any) -> None:
         super().__init__(cluster, cluster.sink_url, *rest, **how)
         self.network = network
-        self.expected = EXPECTED | (RESTARTS if cluster.loses else frozenset())
+        self.expected = ALONE | (RESTARTS if cluster.loses else frozenset())
         self.losses: list[Loss] = []
         self.notes: list[str] = []
         self._advice: dict[str, str] = {}
@@ -109,29 +116,26 @@ class PartitionWorld(World, Struck):
 
     def named(self, events: Iterable[Event]) -> Named:
         """The events of all lost epochs."""
-        rows, buckets = set(), Counter[int]()
+        found: dict[str, set[tuple[int, int]]] = {name: set() for name in self.names}
         for event in events:
             at = event.partition, event.offset
-            hit = {loss.query for loss in self.losses if loss.has(*at)}
-            if ROWS in hit:
-                rows.add(at)
-            buckets[event.bucket] += COUNTERS in hit
-        return Named(frozenset(rows), buckets)
+            for query in {loss.query for loss in self.losses if loss.has(*at)}:
+                found[query].add(at)
+        return Named(frozenset(found[ROWS]), frozenset(found[COUNTERS]))
 
     def _note_end(self, driver: ChaosDriver) -> None:
         super()._note_end(driver)
-        for query_id, last, advice, following in BEHIND.findall(driver.said):
-            self._accept(query_id, int(last or -1), advice, int(following))
+        for query_id, advice, first, last in BEHIND.findall(driver.said):
+            self._accept(query_id, advice, int(first), int(last))
 
-    def _accept(self, query_id: str, last: int, advice: str, following: int) -> None:
+    def _accept(self, query_id: str, advice: str, first: int, last: int) -> None:
         query = next(name for name in self.names if self._id(name) == query_id)
         if not self.target.loses:
-            raise Broken(f"{query} lacks epochs {last + 1} to {following - 1}: nothing may be lost")
+            raise Broken(f"{query} lacks epochs {first} to {last}: nothing may be lost")
         if self._advice.get(query) != advice:
             self._advice[query] = advice
             place = self.checkpoint(query)
-            span = ends_of(place, last), ends_of(place, following - 1)
-            loss = Loss(query, last + 1, following - 1, *span)
+            loss = Loss(query, first, last, ends_of(place, first - 1), ends_of(place, last))
             self.losses.append(loss)
             self.notes.append(str(loss))
 
@@ -141,4 +145,5 @@ class PartitionWorld(World, Struck):
     def _query(self, name: str) -> Query:
         query = super()._query(name)
         more = {"onLostCommit": self._advice[name]} if name in self._advice else {}
-        return replace(query, writes={**query.writes, **more})
+        reads = {**query.reads, "maxOffsetsPerTrigger": str(MOST[name])}
+        return replace(query, reads=reads, writes={**query.writes, **more})

@@ -1,0 +1,1 @@
+"""The page docs/reliability.md, made from the records of chaos runs and partition runs."""
