@@ -34,8 +34,7 @@ class SemiSync(BehindAddress):
             *LOGGED,
             f"--plugin-load-add={plugins}",
             "--loose-rpl-semi-sync-replica-enabled=ON",
-            "--loose-rpl-semi-sync-source-enabled=ON",  # also after a restart
-            "--super-read-only=ON",  # until the operator says that it leads
+            "--super-read-only=ON",  # also after a restart, until the operator lets it lead
             f"--loose-rpl-semi-sync-source-timeout={self.waits}",
             "--replica-net-timeout=4",
             f"--report-host={self.network.places[name].host}",
@@ -56,7 +55,7 @@ class SemiSync(BehindAddress):
         """The primary; another one, if neither operator nor replicas reach the old one."""
         if self._is_served():
             self._missed = 0.0
-            self._let_write(self._primary)  # a server that has restarted is read-only
+            self._let_write(self._primary)
         elif not self._missed:
             self._missed = time.monotonic()
         elif time.monotonic() - self._missed > GIVES_UP:
@@ -105,15 +104,18 @@ class SemiSync(BehindAddress):
         self._let_write(name)
 
     def _let_write(self, name: str) -> None:
-        self.asked(name, "SET GLOBAL super_read_only = OFF")
-        self.asked(name, "SET GLOBAL read_only = OFF")
+        """Let a server accept writes that wait for a replica; one that restarted does neither."""
+        waits = "SET GLOBAL rpl_semi_sync_source_enabled = ON"
+        self.asked(name, waits, "SET GLOBAL super_read_only = OFF", "SET GLOBAL read_only = OFF")
 
     def _follow(self, name: str) -> None:
         place = self.network.places[self._primary]
-        # Not OFF for the source's plugin: commits that wait would end as if a replica had them.
-        self.ask(name, "STOP REPLICA")
-        self.ask(name, "SET GLOBAL super_read_only = ON")
-        self.ask(name, SOURCE.format(host=place.host, port=PORT), "START REPLICA")
+        (own,) = self.ask(name, "SELECT @@rpl_semi_sync_source_enabled AS leads")
+        if own["leads"]:
+            # Not OFF for its plugin: commits that wait would end as if a replica had them.
+            self.nodes[name].revive()
+            return
+        self.ask(name, "STOP REPLICA", SOURCE.format(host=place.host, port=PORT), "START REPLICA")
 
     def _is_replica(self, name: str) -> bool:
         """Whether a machine follows the primary; an old primary begins to."""

@@ -98,8 +98,8 @@ class BehindAddress(MySqlTarget, Cluster):
                 cursor.execute(one)
             return tuple(cursor.fetchall())
 
-    def asked(self, name: str, statement: str) -> tuple[dict[str, Any], ...]:
+    def asked(self, name: str, *statements: str) -> tuple[dict[str, Any], ...]:
         """The same; nothing if the server does not answer."""
         with suppress(Exception):
-            return self.ask(name, statement)
+            return self.ask(name, *statements)
         return ()
