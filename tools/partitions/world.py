@@ -78,6 +78,10 @@ class Struck(DriverKeeper):
     def sinks_url(self) -> str:
         """The URL of the store that has the ledgers of the queries."""
 
+    def _note_end(self, driver: ChaosDriver) -> None:
+        if self.calm:  # else drivers may end often with nothing committed
+            super()._note_end(driver)
+
     def hold(self, seconds: float) -> None:
         """Let the queries run for a time, while driver and cluster are looked after."""
         end = time.monotonic() + seconds
