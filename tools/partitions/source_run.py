@@ -6,7 +6,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -75,9 +75,10 @@ class SourceWorld(Struck):
         """Write through the leader, or through another machine, as clients on its side do."""
         numbers = range(self.tried + 1, self.tried + BURST + 1)
         self.tried += BURST
-        through = self.target.home_of(NAME)
-        if self.chance.random() < ASIDE:
-            through = self.target.door(self.chance.choice(self.target.machines))
+        through = self.target.door(self.chance.choice(self.target.machines))
+        if self.chance.random() > ASIDE:
+            with suppress(Exception):  # a paused machine does not say what it is
+                through = self.target.home_of(NAME)
         if self.source.write(numbers, through):
             self.acknowledged.update(numbers)
 
@@ -90,7 +91,7 @@ class SourceWorld(Struck):
     def _note_end(self, driver: ChaosDriver) -> None:
         super()._note_end(driver)
         name, text = driver.end()
-        if LOST in text and self.calm:  # else a server may lag, which the error says, too
+        if LOST in driver.said and self.calm:  # else a server may lag, which the error says, too
             self._tolerates = True
             self.notes.append(f"{name}: {text}")
 
@@ -151,14 +152,19 @@ class SourceRun(ClusterRun):
         world.feed()
         world.need(Mode())
         self.say("no more faults; the query reads to the end")
-        limit = time.monotonic() + DRAINS
+        self._drain(0.0)
+        world.kill(tree=True)  # the next driver replays the last epoch
+        world.need(Mode())
+        self._drain(RESTS)
+
+    def _drain(self, rests: float) -> None:
+        """Wait until the target has all rows, and for some more seconds; nothing new is written."""
+        world, limit = self.keeper, time.monotonic() + DRAINS
         while world.source.stored() - world.landed() and time.monotonic() < limit:
             world.supervise()
             world.target.operate()
             time.sleep(0.5)
-        world.kill(tree=True)  # the next driver replays the last epoch
-        world.need(Mode())
-        world.hold(RESTS)
+        time.sleep(rests)
 
     def _count(self) -> None:
         self.judge()
