@@ -114,7 +114,7 @@ class PartitionWorld(World, Struck):
         return self.target.url
 
     def feed(self) -> None:
-        done = max(sum(ends.values()) for ends in self.committed().values())
+        done = min(sum(ends.values()) for ends in self.committed().values())
         if self.topic.produced < done + BACKLOG:
             super().feed()
 
