@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from pyspark_mysql.binlog.names import FollowedNames
+from pyspark_mysql.follow import rows_as_json
+from pyspark_mysql.follow.database import DatabaseFeed
 from pyspark_mysql.follow.feed import MySqlFeed
 from pyspark_mysql.follow.table import followed, schema_of
 from pyspark_mysql.journal import tables
@@ -63,13 +66,17 @@ class MySqlConnector:
 
     def infer_feed(self, options: Options) -> pa.Schema:
         """See `Followable.infer_feed`."""
+        asked = options["columns"] or ()
+        if isinstance(options["dbtable"], FollowedNames):
+            return rows_as_json.schema_of(asked)
         with translated("reading the columns"):
             columns = followed(_reading(options), options["dbtable"]).columns
-        return schema_of(columns.values(), options["columns"] or ())
+        return schema_of(columns.values(), asked)
 
-    def feed(self, options: Options, scan: Scan) -> MySqlFeed:
+    def feed(self, options: Options, scan: Scan) -> MySqlFeed | DatabaseFeed:
         """See `Followable.feed`."""
-        return MySqlFeed(_reading(options), options, scan)
+        many = isinstance(options["dbtable"], FollowedNames)
+        return (DatabaseFeed if many else MySqlFeed)(_reading(options), options, scan)
 
 
 def _reading(options: Options) -> MySqlSession:

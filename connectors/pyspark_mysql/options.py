@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from pyspark_mysql.binlog.gtids import is_gtid, is_gtids
+from pyspark_mysql.binlog.names import FollowedNames, TableName
 from pyspark_mysql.follow.table import OP
 from pyspark_mysql.read.source import subquery
 from pyspark_mysql.server import address
@@ -27,6 +28,22 @@ def table_name(text: str) -> tuple[str, ...]:
         raise ValueError("orders, shop.orders, or `odd.name` between backticks")
     parts = re.findall(_NAME, text)
     return tuple(name(p[1:-1].replace("``", "`") if p[0] == "`" else p) for p in parts)
+
+
+def tables(text: str) -> tuple[str, ...] | FollowedNames:
+    """Parse option ``dbtable`` of a stream: a table, or several, with patterns and exclusions."""
+    if not re.search(r"[,*!]", re.sub(r"`(?:[^`]|``)*`", "", text)):
+        return table_name(text)
+    wanted, unwanted = list[TableName](), list[TableName]()
+    for one in re.findall(r"(?:`(?:[^`]|``)*`|[^,`])+", text):
+        named = table_name(one.strip().removeprefix("!").strip())
+        if any("*" in part for part in re.findall(r"`[^`]*`", one)):
+            raise ValueError("a name with * between backticks can't be followed with others")
+        of = ("", *named)[-2:]
+        (unwanted if one.strip().startswith("!") else wanted).append((of[0], of[1]))
+    if not wanted:
+        raise ValueError("orders, shop.*, or orders,customers,!shop.tmp_*")
+    return FollowedNames(tuple(wanted), tuple(unwanted))
 
 
 def name(text: str) -> str:
@@ -174,7 +191,11 @@ COLUMNS = Option(
 FOLLOWING = (
     URL,
     Option(
-        "dbtable", "The table to follow: `orders`, or `shop.orders`.", table_name, required=True
+        "dbtable",
+        "The table to follow: `orders`, or `shop.orders`; or several, whose rows are then JSON:"
+        " `orders,customers`, `shop.*,!shop.tmp_*`.",
+        tables,
+        required=True,
     ),
     Option(
         STARTS,

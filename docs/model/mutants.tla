@@ -12,7 +12,6 @@ ByToken(m)     == S.led[m.name].stamp = m.over \/ ("new" \in DOMAIN m /\ S.led[m
 UnlessItCuts(m)     == m.kind = "cut" \/ S.led[m.name].stamp = m.over
 UnlessItDecides(m)  == m.kind = "decide" \/ S.led[m.name].stamp = m.over
 
-StaleViews(x)       == {S} \cup Range(w.past)  \* a replica lags behind
 
 \* ---- the log
 StagesByPartition(a, arrives, late) ==

@@ -12,6 +12,7 @@ import pytest
 from pyspark_mysql.binlog import events
 from pyspark_mysql.binlog.events import HEADER, Event, LoggedStatement
 from pyspark_mysql.binlog.gtids import GtidRange
+from pyspark_mysql.binlog.names import FollowedNames
 from pyspark_mysql.binlog.reader import BinlogReader
 from pyspark_mysql.binlog.statements import ANSI_QUOTES, MSSQL, NO_BACKSLASH_ESCAPES, Effect, effect
 from sparkonce.errors import StoreRefused
@@ -147,7 +148,7 @@ def found(
     text: str | bytes, default: str = "shop", table: tuple[str, str] = T, **more: int
 ) -> Effect:
     data = text if isinstance(text, bytes) else text.encode()
-    return effect(LoggedStatement(default, data, **more), table, mariadb=True)
+    return effect(LoggedStatement(default, data, **more), FollowedNames.one(table), mariadb=True)
 
 
 @pytest.mark.parametrize(
@@ -253,7 +254,7 @@ def event(kind: int, flags: int = 0) -> Event:
 
 
 def test_an_event_of_an_unknown_type_is_refused_but_one_that_may_be_ignored() -> None:
-    found = BinlogReader(("d", "t"), GtidRange(), (), mariadb=False)
+    found = BinlogReader(FollowedNames.one(("d", "t")), GtidRange(), (), mariadb=False)
     assert [*found.steps([event(200, flags=0x80), event(29), event(161)])] == []
     with pytest.raises(StoreRefused, match="has an event of type 200"):
         [*found.steps([event(200)])]

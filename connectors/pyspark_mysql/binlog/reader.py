@@ -1,4 +1,4 @@
-"""Reads one table from the log: its rows by transaction, and changes that have no rows in the log.
+"""Reads tables from the log: their rows by transaction, and changes that have no rows in the log.
 
 Only events mark the end of a transaction. MySQL logs the number of its bytes. MariaDB logs whether
 it is a single statement; any other transaction ends with a separate event.
@@ -15,6 +15,7 @@ from typing import IO, TypeAlias
 from pyspark_mysql.binlog import events
 from pyspark_mysql.binlog.events import HEADER, Event, LogFile, LogPlace, TransactionBegin
 from pyspark_mysql.binlog.gtids import Gtid, GtidRange
+from pyspark_mysql.binlog.names import FollowedNames, TableName
 from pyspark_mysql.binlog.statements import Effect, effect
 from pyspark_mysql.binlog.tables import LoggedTable, name_in_map, table
 from sparkonce.errors import StoreRefused
@@ -29,6 +30,7 @@ class RowChanges:
 
     begin: TransactionBegin
     operation: str
+    name: TableName
     table: LoggedTable
     data: bytes  # as logged; of an update, each row before and then after the change
 
@@ -88,7 +90,7 @@ class BinlogReader:
     """Reads events of one server.
 
     Args:
-        followed: the table: its database and its name.
+        names: of the tables to follow.
         wanted: the transactions to read.
         skipped: GTIDs of transactions whose rows are not emitted, whatever they did.
         mariadb: whether the server is a MariaDB.
@@ -100,27 +102,27 @@ class BinlogReader:
 
     def __init__(
         self,
-        followed: tuple[str, str],
+        names: FollowedNames,
         wanted: GtidRange,
         skipped: Collection[str],
         *,
         mariadb: bool,
         behind: LogPlace | None = None,
     ) -> None:
-        self._followed, self._name = followed, name_in_map(*followed)
+        self._names, self._known = names, dict[bytes, TableName | None]()
         self._wanted, self._skipped, self._mariadb = wanted, {*skipped}, mariadb
         self.place, self._behind = behind, behind
         self._file, self._passed_any = LogFile(), False
         self._checksum = 0
         # The current transaction: its offset in its file; its remaining bytes (MySQL); whether its
-        # last event was read (MariaDB); whether its rows are emitted; whether it has rows of the
-        # table, emitted or not.
+        # last event was read (MariaDB); whether its rows are emitted; whether it has rows of a
+        # followed table, emitted or not.
         self._begin: TransactionBegin | None = None
         self._at, self._left, self._over, self._gives_rows, self._touches = 0, 0, False, True, False
         # Steps are held until the end of their transaction, which shows that it took effect.
         self._held = list[tuple[RowChanges | BinlogRefusal, tuple[int, int] | None]]()
         self._spool = _Spool()
-        self._tables: dict[bytes, LoggedTable | None] = {}
+        self._tables: dict[bytes, tuple[TableName, LoggedTable] | None] = {}
         self._takes: dict[int, Callable[[Event, TransactionBegin], None]] = {
             events.TABLE_MAP: self._map,
             events.QUERY: self._statement,
@@ -257,7 +259,7 @@ class BinlogReader:
         self._over = begin.alone or statement.text in ENDS
         if not self._gives_rows:
             return
-        done = effect(statement, self._followed, mariadb=self._mariadb)
+        done = effect(statement, self._names, mariadb=self._mariadb)
         if done is Effect.TAKEN_BACK:
             self._refuse_rows(begin, ROLLED_BACK)
         elif done is not Effect.NOTHING:
@@ -276,9 +278,14 @@ class BinlogReader:
     def _map(self, event: Event, begin: TransactionBegin) -> None:  # noqa: ARG002
         # The 6 bytes are the number by which rows name the table, until the server reopens it.
         data, at = event.data, event.at
-        found = None
-        if data.startswith(self._name, at + 8):
-            found = table(data[at + 8 + len(self._name) : event.end], mariadb=self._mariadb)
+        size = data[at + 8] + 2
+        size += data[at + 8 + size] + 2
+        key = data[at + 8 : at + 8 + size]
+        if key not in self._known:
+            one = name_in_map(key)
+            self._known[key] = one if self._names.match(*one) else None
+        name = self._known[key]
+        found = name and (name, table(data[at + 8 + size : event.end], mariadb=self._mariadb))
         self._tables[data[at : at + 6]] = found
 
     def _rows(self, event: Event, begin: TransactionBegin) -> None:
@@ -291,7 +298,7 @@ class BinlogReader:
             return
         operation, data, is_whole = events.rows(event)
         if is_whole:
-            self._hold(RowChanges(begin, operation, found, data))
+            self._hold(RowChanges(begin, operation, *found, data))
         else:
             self._hold(BinlogRefusal(begin.gtid, *GAPS))
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import enum
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 import pymysql
 
 from pyspark_mysql.binlog.events import LoggedStatement
+from pyspark_mysql.binlog.names import FollowedNames, folded
 
 # Bits of ``sql_mode``. MSSQL is of MariaDB.
 ANSI_QUOTES, MSSQL, NO_BACKSLASH_ESCAPES = 1 << 2, 1 << 10, 1 << 20
@@ -151,6 +151,9 @@ BEFORE_NAMES = (
 # What no server accepts: a name in place of a string, or a string in place of a name.
 IMPOSSIBLE = re.compile(rf"COMMENT (?:= )?[^'= ]|(?<![^ ])(?:{'|'.join(BEFORE_NAMES.split())}) '")
 
+# Words that both servers reserve: without quotes they are no names.
+RESERVED = ("TABLE", "IF", "EXISTS", "TO", "RESTRICT", "CASCADE", "INDEX", "ON", "PRIMARY")
+
 # First words of statements that leave columns as they are.
 DATA = ("INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD", "TRUNCATE", "REPAIR", "WITH")
 
@@ -178,21 +181,21 @@ UNKNOWN = Token("?", "")
 LONGEST = 1 << 20
 
 
-def effect(logged: LoggedStatement, table: tuple[str, str], *, mariadb: bool) -> Effect:
-    """What a statement may have changed of a table; `table` is its database and its name."""
-    first, *others = _readings(logged, table, mariadb=mariadb)
+def effect(logged: LoggedStatement, names: FollowedNames, *, mariadb: bool) -> Effect:
+    """What a statement may have changed of the tables with these names."""
+    first, *others = _readings(logged, names, mariadb=mariadb)
     done = first.effect()
     found = (one.effect() for one in others if one.is_possible and done is Effect.NOTHING)
     return next((one for one in found if one is not Effect.NOTHING), done)
 
 
 def _readings(
-    logged: LoggedStatement, table: tuple[str, str], *, mariadb: bool
+    logged: LoggedStatement, names: FollowedNames, *, mariadb: bool
 ) -> Iterator[_Statement]:
     """The statement as parsed with the logged settings, and then with other possible settings."""
     # The log has the settings of the session that executes a prepared statement. The session that
     # prepared it may have had others.
-    text, is_whole = _decoded(logged, table)
+    text, is_whole = _decoded(logged, names)
     texts = [text]
     if not logged.text.isascii() and mariadb:
         texts.append(logged.text.decode("latin1"))
@@ -201,15 +204,14 @@ def _readings(
             if not other or any(sign in one for sign in '"\\'):
                 tokens = [*_tokens(one, logged.mode ^ other, mariadb=mariadb)]
                 tokens += [] if is_whole else [UNKNOWN]
-                yield _Statement(tokens, logged.database, table)
+                yield _Statement(tokens, logged.database, names)
 
 
 class _Statement:
     """A statement in tokens. Names without a database belong to the default database."""
 
-    def __init__(self, tokens: Sequence[Token], default: str, table: tuple[str, str]) -> None:
-        self.tokens, self.default = tokens, _folded(default)
-        self.database, self.table = map(_folded, table)
+    def __init__(self, tokens: Sequence[Token], default: str, names: FollowedNames) -> None:
+        self.tokens, self.default, self.names = tokens, folded(default), names
         self.shape = _shape(tokens)
         if found := _form(SETTING).fullmatch(self.shape):
             self.shape = found[1]
@@ -232,7 +234,7 @@ class _Statement:
     def _passes(self) -> bool:
         """Whether the statement has one of the forms that do not change the table."""
         if _matches_any(NAMING, self.shape):
-            return not self._names(self.shape)
+            return not self._names(self.shape.partition(" ")[2])  # without the verb
         if _matches_any(CREATING, self.shape):
             return not self._has_query
         if _matches_any(OF_AMAZON, self.shape):
@@ -244,7 +246,7 @@ class _Statement:
             keeps_all = all(_matches_any(CLAUSES, one) for one in _split(clauses))
             return self._alters_other(name, clauses) or (not ignore and keeps_all)
         found = _form(OF_DATABASE).fullmatch(self.shape)
-        return found is not None and self._text(found[1].strip()) != self.database
+        return found is not None and not self.names.may_match_database(self._text(found[1].strip()))
 
     def _alters_other(self, name: str, clauses: str) -> bool:
         """Whether an ALTER changes another table, and has no clause that uses this one."""
@@ -261,19 +263,22 @@ class _Statement:
         return queries or words.count("TABLE") > 1
 
     def _names(self, shape: str) -> bool:
-        """Whether a part of the statement contains the table's name, or may contain it."""
-        parts = shape.split(" ")
-        near = self.default in ("", self.database) or self.database in map(self._text, parts)
+        """Whether a part of the statement contains the name of a followed table, or may do so."""
+        words = shape.split()
+        parts = [self._text(one) for one in words]
         for at, one in enumerate(parts):
-            if self._text(one) == self.table:
-                is_full = at > 1 and parts[at - 1] == "."
-                if self._text(parts[at - 2]) == self.database if is_full else near:
-                    return True
+            is_name = words[at][0] in "`$_" or words[at][0].isalnum()
+            if not is_name or words[at] in RESERVED or parts[at + 1 : at + 2] == ["."]:
+                continue
+            is_full = at > 1 and parts[at - 1] == "."
+            databases = {parts[at - 2]} if is_full else {self.default, *parts}
+            if any(self.names.may_match(database, one) for database in databases):
+                return True
         return False
 
     def _text(self, part: str) -> str:
         """A word of the shape in the form in which names are compared."""
-        return _folded(self.tokens[int(part[1:])].text if part[:1] == "`" else part)
+        return folded(self.tokens[int(part[1:])].text if part[:1] == "`" else part)
 
 
 def _split(clauses: str) -> list[str]:
@@ -286,7 +291,7 @@ def _shape(tokens: Sequence[Token]) -> str:
     for at, (kind, text) in enumerate(tokens):
         depth += kind == "("
         if depth == 0:
-            is_word = kind == "word" or (kind == "`" and _folded(text) == "primary")
+            is_word = kind == "word" or (kind == "`" and folded(text) == "primary")
             found.append(text.upper() if is_word else f"`{at}" if kind == "`" else kind)
         elif kind == ")":
             depth -= 1
@@ -311,13 +316,7 @@ def _form(text: str) -> re.Pattern[str]:
     return re.compile("".join(SYMBOLS.get(one) or re.escape(one + " ") for one in text.split()))
 
 
-def _folded(name: str) -> str:
-    """A name without case and accents, as some servers and indexes compare names."""
-    parts = unicodedata.normalize("NFKD", name.casefold())
-    return "".join(one for one in parts if not unicodedata.combining(one))
-
-
-def _decoded(logged: LoggedStatement, table: tuple[str, str]) -> tuple[str, bool]:
+def _decoded(logged: LoggedStatement, names: FollowedNames) -> tuple[str, bool]:
     """The text of a statement as far as it is certain, and whether that is the whole text."""
     # In most character sets only ASCII is certain.
     charsets: Any = pymysql.charset  # the stubs don't have their names
@@ -328,7 +327,7 @@ def _decoded(logged: LoggedStatement, table: tuple[str, str]) -> tuple[str, bool
     if name == "swe7":  # has letters in place of signs
         return "", False
     codec = CODECS.get(name, "ascii")
-    if "".join(table).isascii():  # words beyond ASCII are not its name
+    if names.is_ascii:  # words beyond ASCII are none of them
         codec = ALIKE.get(name, codec)
     text = logged.text[:LONGEST]
     try:

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pymysql
 
 from pyspark_mysql.binlog.events import LengthEncoded
+from pyspark_mysql.binlog.names import TableName
 from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.failures import number
 from pyspark_mysql.server.literals import identifier
@@ -111,10 +112,10 @@ class LoggedTable:
         return bool(self.columns and self.columns[0].name)
 
 
-def name_in_map(database: str, table: str) -> bytes:
-    """The table's name in a TABLE_MAP_EVENT, which follows number and flags."""
-    texts = database.encode(), table.encode()
-    return b"".join(bytes([len(one)]) + one + b"\0" for one in texts)
+def name_in_map(data: bytes) -> TableName:
+    """Database and table in a TABLE_MAP_EVENT; the texts follow number and flags."""
+    size = data[0]
+    return data[1 : 1 + size].decode(), data[size + 3 : -1].decode()
 
 
 @lru_cache(maxsize=1024)  # the same bytes precede each statement

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,7 @@ from pymysql.constants import FIELD_TYPE
 from pyspark_mysql.binlog import events, tables
 from pyspark_mysql.binlog.images import PADDING, ByteBuffer, Numbers, RowImage
 from pyspark_mysql.binlog.reader import RowChanges
-from pyspark_mysql.binlog.tables import BinlogColumn
+from pyspark_mysql.binlog.tables import BinlogColumn, LoggedTable
 from pyspark_mysql.binlog.values import DAY, differ, values
 from pyspark_mysql.follow.table import BEFORE, GTID, META, OP, TS, FollowedTable, require_readable
 from pyspark_mysql.read.columns import ResultColumn
@@ -55,27 +56,43 @@ class Changes:
             StoreRefused: the log lacks a column, or has another type or another key.
             ValueUnreadable: a value is not valid for its type.
         """
-        changes, size = list[RowChanges](), 0
-        for one in rows:
-            if changes and (changes[0].table is not one.table or size > BLOCK):
-                yield self._batch(changes)
-                changes, size = [], 0
-            changes.append(one)
-            size += len(one.data)
-        if changes:
-            yield self._batch(changes)
+        yield from map(self._batch, in_blocks(rows))
 
     def _batch(self, changes: list[RowChanges]) -> pa.RecordBatch:
-        block = _Block(self.table, changes)
+        block = Block(self.table, changes)
         if self.key is not None:
             block.require_key(self.key)
         return pa.RecordBatch.from_arrays([*map(block.column, self.schema)], schema=self.schema)
 
 
-class _Block:
+def in_blocks(rows: Iterable[RowChanges]) -> Iterator[list[RowChanges]]:
+    """The rows in runs of one table and one layout, of about `BLOCK` bytes at most."""
+    changes, size = list[RowChanges](), 0
+    for one in rows:
+        other = changes and (changes[0].table is not one.table or changes[0].name != one.name)
+        if changes and (other or size > BLOCK):
+            yield changes
+            changes, size = [], 0
+        changes.append(one)
+        size += len(one.data)
+    if changes:
+        yield changes
+
+
+class Layout(Protocol):
+    """What the log omits of a table."""
+
+    def completed(self, logged: LoggedTable) -> LoggedTable:
+        """The table with it."""
+
+    def named(self, logged: LoggedTable) -> dict[str, int]:
+        """The place of each column, by its name in lower case."""
+
+
+class Block:
     """Rows of one layout, from one or several events."""
 
-    def __init__(self, followed: FollowedTable, changes: list[RowChanges]) -> None:
+    def __init__(self, followed: Layout, changes: list[RowChanges]) -> None:
         self.changes, self.table = changes, followed.completed(changes[0].table)
         self.named = followed.named(self.table)
         data = b"".join([*(one.data for one in changes), PADDING])
@@ -101,7 +118,7 @@ class _Block:
         if field.name in self.meta:
             return self.meta[field.name]().cast(field.type)
         if field.name == BEFORE:
-            return self._before(field.type)
+            return self.before(field.type)
         return self._values(field, self.chosen)
 
     @cached_property
@@ -141,7 +158,7 @@ class _Block:
             moved[new] |= differs
         return moved
 
-    def _before(self, kind: pa.DataType) -> pa.Array:
+    def before(self, kind: pa.DataType) -> pa.Array:
         """The former values of the rows."""
         if (self.former < 0).all():
             return pa.nulls(len(self.former), kind)
@@ -159,7 +176,7 @@ class _Block:
             )
         cells = self.cells[self.named[field.name.lower()]].of(rows)
         try:
-            require_readable(_logged_as(cells.column), field.type)
+            require_readable(logged_as(cells.column), field.type)
             return _converted(values(cells, self.buffer), cells.column, field.type)
         except OptionError as error:
             raise self._altered(field, error) from None
@@ -181,7 +198,7 @@ class _Block:
         return f"transaction {first}" if first == last else f"transactions {first} to {last}"
 
 
-def _logged_as(logged: BinlogColumn) -> ResultColumn:
+def logged_as(logged: BinlogColumn) -> ResultColumn:
     """A column as the log describes it. It may have been altered since."""
     code, meta = logged.type.code, logged.type.meta
     length = scale = 0

@@ -103,7 +103,7 @@ def test_transactions_of_other_tables_make_no_epoch_for_a_while(
     begin = made.latest()
     table.run(f"INSERT INTO {table}_other VALUES (1)")
     assert made.advance(begin, made.latest(), None) == begin
-    monkeypatch.setattr("pyspark_mysql.follow.feed.QUIET_SECONDS", -1)
+    monkeypatch.setattr("pyspark_mysql.follow.log_feed.QUIET_SECONDS", -1)
     assert made.advance(begin, made.latest(), None) == made.latest()
 
 

@@ -1,0 +1,342 @@
+"""Many tables as a feed: their changes as JSON, in the order of the log.
+
+A position is ``{"gtids": set, "tables": names}``: the transactions that were read, and the tables
+that the query follows. It also has the tables whose snapshot is not complete, each with the highest
+number at the begin of a key that was read: ``"snapshot": {"shop.orders": 1000}``.
+
+A snapshot runs beside the changes of all tables. Each epoch has a piece of it, as of the epoch's
+end. Of the log it has only rows that belong to former pieces.
+
+The log itself describes the columns of each row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+from pyarrow import types
+from pymysql.constants import FIELD_TYPE
+
+from pyspark_mysql.binlog.events import LogPlace
+from pyspark_mysql.binlog.gtids import GtidRange
+from pyspark_mysql.binlog.names import FollowedNames, TableName
+from pyspark_mysql.binlog.reader import RowChanges
+from pyspark_mysql.binlog.tables import LoggedTable, charsets
+from pyspark_mysql.follow import fitness, snapshot
+from pyspark_mysql.follow.feed import warn_of
+from pyspark_mysql.follow.log_feed import READING, SNAPSHOT, LogFeed, log
+from pyspark_mysql.follow.rows_as_json import RowsAsJson
+from pyspark_mysql.follow.snapshot import Snapshot, SnapshotPiece
+from pyspark_mysql.follow.table import (
+    END_OF_ROW,
+    LOGS_NAMES,
+    OP,
+    FollowedTable,
+    followed,
+    is_read,
+)
+from pyspark_mysql.read.columns import ResultColumn
+from pyspark_mysql.server.client import MySqlSession
+from pyspark_mysql.server.failures import translated
+from pyspark_mysql.target import lookup
+from sparkonce.errors import OptionError, StoreRefused, UnreadLost
+from sparkonce.options import Options
+from sparkonce.reading import STARTS, Position, Scan
+
+TABLES = """
+SELECT table_schema, table_name, table_type FROM information_schema.tables
+WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')
+  AND table_schema NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')
+"""
+EXCLUDED = "excluded"
+"""In a position: tables that option ``dbtable`` no longer names, with what was read before."""
+
+VERSIONED = (
+    "is or was system versioned",
+    "the log has rows of its history, which look like current rows",
+)
+
+
+@dataclass(frozen=True)
+class TablePiece:
+    """A split: a piece of a table's snapshot."""
+
+    name: str
+    piece: SnapshotPiece
+
+
+@dataclass(frozen=True)
+class ManyTablesSplit:
+    """A split: the transactions that are in `end` and not in `behind`."""
+
+    behind: str
+    end: str
+    tables: tuple[str, ...]  # that the query followed before
+    limits: Mapping[str, int | None]  # of tables in their snapshot: up to which number it was read
+    place: LogPlace | None = None  # of the last transaction before them, if known
+
+
+class DatabaseFeed(LogFeed):
+    """See `sparkonce.reading.Feed`."""
+
+    def __init__(self, session: MySqlSession, options: Options, wanted: Scan) -> None:
+        super().__init__(session, options)
+        self.schema, self._known = wanted.schema, dict[TableName, set[str]]()
+        self._looked_up = dict[str, FollowedTable]()
+        self.of = "tables"  # not their names, which may change
+
+    @cached_property
+    def names(self) -> FollowedNames:
+        """The names of option ``dbtable``; those without a database are of the URL's."""
+        given: FollowedNames = self.options["dbtable"]
+        database = self.session.database
+        if not database and any(not one for one, _ in (*given.wanted, *given.unwanted)):
+            raise OptionError(
+                "Option dbtable names a table without its database",
+                why="option url names no database",
+                todo="write shop.orders or shop.*, or name the database in option url",
+            )
+        return given.within(database or "")
+
+    def begin(self) -> Position:
+        """See `Feed.begin`. Rejects tables that can't be followed."""
+        starts: str = self.options[STARTS]
+        server = self._server()
+        with translated(READING):
+            fitness.require_all_logged(self.session)
+            self._require_names_in_log()
+            tables = self._tables()
+            if not tables:
+                raise StoreRefused(
+                    f"No table matches {self.names}, or the user may not read one",
+                    why="the server lists none",
+                    todo="correct option dbtable, or grant SELECT on the tables",
+                )
+            for name in tables:
+                self._columns(name)
+        at = {"gtids": server.executed, "tables": _texts(tables)}
+        if starts == SNAPSHOT:
+            return {**at, SNAPSHOT: dict.fromkeys(_texts(tables))}
+        if starts != "latest":
+            fitness.require_dialect(starts, server)
+            at["gtids"] = starts
+        return at
+
+    def latest(self) -> Position:
+        """See `Feed.latest`."""
+        gtids = self._server().executed
+        with translated(READING):
+            return {"gtids": gtids, "tables": _texts(self._tables())}
+
+    def passed(self, after: Position, goal: Position) -> Position:
+        """See `Feed.passed`."""
+        return {**after, "gtids": goal["gtids"]}
+
+    def advance(self, after: Position, goal: Position, most: int | None) -> Position:
+        """See `Feed.advance`. An epoch ends with a transaction, and has a piece of a snapshot."""
+        server = self._server()
+        begin, read = self._begin(after, server), {"gtids": after["gtids"]}
+        at = self._next_epoch(server, begin, read, {"gtids": goal["gtids"]}, most)
+        with translated(READING):
+            tables, excluded = _texts(self._tables()), self._excluded(after)
+            self._require_none_returns(tables, excluded)
+            joined = [one for one in tables if one not in after["tables"]]
+            known = sorted({*after["tables"], *joined} - excluded.keys())
+            unread = {**after.get(SNAPSHOT, {}), **dict.fromkeys(joined)}
+            unread = {name: low for name, low in unread.items() if name in known}
+            if unread:
+                name, low = next(iter(unread.items()))
+                border = self._border(name, low, most)
+                del unread[name]
+                unread = unread if border is None else {name: border, **unread}
+        parts = {SNAPSHOT: unread, EXCLUDED: excluded}
+        full = {name: part for name, part in parts.items() if part}
+        return {"gtids": at["gtids"], "tables": known, **full}
+
+    def _excluded(self, after: Position) -> dict[str, str]:
+        """The tables that the query followed and no longer does: each with what was read."""
+        named = [one for one in after["tables"] if not self._is_named(one)]
+        return {**after.get(EXCLUDED, {}), **dict.fromkeys(named, after["gtids"])}
+
+    def _is_named(self, text: str) -> bool:
+        """Whether option ``dbtable`` names a table of a position."""
+        parts = text.split(".")
+        return any(
+            self.names.match(".".join(parts[:at]), ".".join(parts[at:]))
+            for at in range(1, len(parts))
+        )
+
+    def _require_none_returns(self, tables: Sequence[str], excluded: dict[str, str]) -> None:
+        for name in [one for one in tables if one in excluded]:
+            error = UnreadLost(
+                f"Option dbtable names table {name} again, which it left out since"
+                f" {excluded[name]}",
+                why="the stream does not have the rows that were deleted meanwhile",
+                todo="leave it out, or start a new query; failOnDataLoss=false reads its present"
+                " rows again, and deleted rows stay in the target",
+            )
+            if self.options["failOnDataLoss"]:
+                raise error
+            log.warning("%s", error)
+            del excluded[name]
+
+    def _border(self, name: str, low: int | None, most: int | None) -> int | None:
+        """The number up to which the next epoch reads a table; None for its end."""
+        table = self._table(name)
+        _require_snapshot(table)
+        return None if most is None else snapshot.next_border(self.session, table, low, most)
+
+    def between(self, after: Position, end: Position) -> Sequence[TablePiece | ManyTablesSplit]:
+        """See `Feed.between`. One split has all changes of the log, in their order."""
+        server = self._server()
+        begin = self._begin(after, server)
+        upto = fitness.executed(end["gtids"], server, fails=self.options["failOnDataLoss"])
+        before = {**after.get(SNAPSHOT, {})}
+        splits = list[TablePiece | ManyTablesSplit]()
+        with translated(READING):
+            for name in {**before, **dict.fromkeys({*end["tables"]} - {*after["tables"]})}:
+                now = end.get(SNAPSHOT, {})
+                if name not in now or now[name] != before.get(name):
+                    whole = SnapshotPiece(upto, before.get(name), now.get(name))
+                    splits += self._pieces(name, whole)
+        if not self._gtids(begin).up_to(upto).is_complete:
+            place, limits = self._place(begin), {one: before.get(one) for one in before}
+            splits.append(ManyTablesSplit(begin, upto, tuple(after["tables"]), limits, place))
+        return splits
+
+    def _pieces(self, name: str, whole: SnapshotPiece) -> list[TablePiece]:
+        table = self._table(name)
+        _require_snapshot(table)
+        warn_of(table, self.schema)
+        many = snapshot.pieces(self.session, table, whole, self.options["numPartitions"])
+        return [TablePiece(name, one) for one in many]
+
+    def read(self, split: TablePiece | ManyTablesSplit) -> Iterator[pa.RecordBatch]:
+        """See `Feed.read`."""
+        with translated(READING):
+            rows = RowsAsJson(self.schema, charsets(self.session))
+            if isinstance(split, TablePiece):
+                yield from self._snapshot(split, rows)
+            else:
+                yield from self._changes(split, rows)
+
+    def _snapshot(self, split: TablePiece, rows: RowsAsJson) -> Iterator[pa.RecordBatch]:
+        table, piece = self._table(split.name), split.piece
+        own = FollowedNames.one(table.name)
+        since = self._rows(piece.behind, GtidRange(), in_snapshot=True, names=own)
+        typed = pa.schema([*map(_as_logged, table.columns.values()), (OP, pa.string())])
+        found = Snapshot(self.session, table, typed).read(piece, since)
+        yield from rows.of_snapshot(found, split.name, table.key)
+
+    def _changes(self, split: ManyTablesSplit, rows: RowsAsJson) -> Iterator[pa.RecordBatch]:
+        wanted = self._gtids(split.behind).up_to(split.end)
+        if split.place:
+            self._places[str(self._gtids(split.behind))] = split.place
+        unread = {name for name, low in split.limits.items() if low is None}
+        known = {*split.tables} - unread
+        of_known = (one for one in self._rows(split.behind, wanted) if ".".join(one.name) in known)
+        limits = {name: low for name, low in split.limits.items() if low is not None}
+        yield from rows.batches(self._described(of_known), limits)
+        fitness.require_all_read(split.behind, wanted)
+
+    def _table(self, name: str) -> FollowedTable:
+        """The present table of a name in a position."""
+        if name not in self._looked_up:
+            of = next((one for one in self._tables() if ".".join(one) == name), None)
+            if of is None:
+                raise StoreRefused(
+                    f"Table {name} no longer exists, or option dbtable no longer names it",
+                    why="its snapshot is not complete",
+                    todo="create it again, or start a new query",
+                )
+            self._columns(of)
+            self._looked_up[name] = followed(self.session, of)
+        return self._looked_up[name]
+
+    def _described(self, rows: Iterable[RowChanges]) -> Iterator[RowChanges]:
+        """The rows; rejects those that the log does not describe."""
+        last: LoggedTable | None = None
+        for one in rows:
+            if one.table is not last:
+                last = one.table
+                self._require_described(one)
+            yield one
+
+    def _require_described(self, row: RowChanges) -> None:
+        logged, at = row.table, f"Transaction {row.begin.gtid} logged rows of {'.'.join(row.name)}"
+        if not logged.named:
+            raise StoreRefused(
+                f"{at} without the names of their columns",
+                why=f"{LOGS_NAMES} was not FULL",
+                todo=f"SET GLOBAL {LOGS_NAMES}=FULL, and begin after that transaction",
+            )
+        # The key of a versioned table ends with the end of its period, a hidden column.
+        ends = [logged.columns[at] for at in logged.key[1:]][-1:]
+        hidden = [one for one in ends if one.name not in self._columns(row.name)]
+        if any((one.type.code, one.type.meta) == END_OF_ROW for one in hidden):
+            raise _excluded(row.name, *VERSIONED)
+
+    def _tables(self) -> list[TableName]:
+        """The tables that exist and match."""
+        found = list[TableName]()
+        for database, table, kind in self.session.run(TABLES):
+            name = str(database), str(table)
+            if self.names.match(*name):
+                if kind != "BASE TABLE":
+                    raise _excluded(name, *VERSIONED)
+                found.append(name)
+        return found
+
+    def _require_names_in_log(self) -> None:
+        value = self.session.variables(LOGS_NAMES).get(LOGS_NAMES)
+        if value != "FULL":
+            raise StoreRefused(
+                f"A stream of several tables needs {LOGS_NAMES}=FULL, and it is {value}",
+                why="the log would not have the names of columns",
+                todo=f"SET GLOBAL {LOGS_NAMES}=FULL, and write {LOGS_NAMES.replace('_', '-')}=FULL"
+                " into the server's configuration file",
+            )
+
+    def _columns(self, name: TableName) -> set[str]:
+        """The present columns of a table; rejects those that the log shows as another type."""
+        if name not in self._known:
+            _, columns = lookup.columns_of(self.session, name)
+            for column in columns:
+                if not is_read(column):
+                    raise _excluded(
+                        name,
+                        f"has column {column.name!r} of type {column.kind}",
+                        "the connector can't read the form in which the log has its values",
+                    )
+            self._known[name] = {one.name for one in columns}
+        return self._known[name]
+
+
+def _require_snapshot(table: FollowedTable) -> None:
+    """Reject a table whose existing rows can't be read beside its changes."""
+    if not table.key:
+        why = "without a key the connector can't match logged changes with the rows that it read"
+        raise _excluded(table.name, "has no primary key", why)
+    snapshot.require_snapshot(table)
+
+
+def _texts(names: Iterable[TableName]) -> list[str]:
+    return sorted(map(".".join, names))
+
+
+def _as_logged(column: ResultColumn) -> pa.Field:
+    """The type that the log has: a TINYINT(1) is a number there."""
+    kind = (
+        pa.int8() if column.code == FIELD_TYPE.TINY and types.is_boolean(column.natural) else None
+    )
+    return pa.field(column.name, kind or column.natural)
+
+
+def _excluded(name: TableName, what: str, why: str) -> StoreRefused:
+    full = ".".join(name)
+    return StoreRefused(
+        f"Table {full} {what}", why=why, todo=f"exclude it: add !{full} to option dbtable"
+    )

@@ -1,0 +1,144 @@
+"""Rows of any table as JSON, by what the log says of their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_mysql.binlog.reader import RowChanges
+from pyspark_mysql.binlog.tables import Charsets, LoggedTable
+from pyspark_mysql.follow.changes import Block, in_blocks, logged_as
+from pyspark_mysql.follow.table import BEFORE, META, OP
+from sparkonce.values.text import to_json
+
+TABLE, KEY, ROW = "_table", "_key", "_row"
+SCHEMA = pa.schema([(TABLE, pa.string()), *META.items(), (KEY, pa.string()), (ROW, pa.string())])
+"""The columns of a stream of many tables; `_before` only on request."""
+
+HASH = "DB_ROW_HASH_"
+"""The begin of the names of MariaDB's hidden columns."""
+
+
+def schema_of(asked: Collection[str]) -> pa.Schema:
+    """The schema of a stream of many tables; `asked` are the columns that an option names."""
+    return SCHEMA.append(pa.field(BEFORE, pa.string())) if BEFORE in asked else SCHEMA
+
+
+class LogLayout:
+    """Names, types, character sets and keys of columns, from the log alone."""
+
+    def __init__(self, charsets: Charsets) -> None:
+        self._charsets = charsets
+        self._known: dict[int, tuple[LoggedTable, LoggedTable]] = {}
+
+    def completed(self, logged: LoggedTable) -> LoggedTable:
+        """The table with the character sets of its columns."""
+        _, found = self._known.get(id(logged), (None, None))
+        if found is None:
+            of = self._charsets.of
+            columns = tuple(replace(one, charset=of(one.collation)) for one in logged.columns)
+            found = replace(logged, columns=columns)
+            self._known[id(logged)] = logged, found  # keeps `logged`, and so its id
+        return found
+
+    def named(self, logged: LoggedTable) -> dict[str, int]:
+        """The place of each column, by its name in lower case."""
+        return {one.name.lower(): at for at, one in enumerate(logged.columns)}
+
+
+class RowsAsJson:
+    """Builds batches of a schema, whose columns are those of `SCHEMA` and `_before`."""
+
+    def __init__(self, schema: pa.Schema, charsets: Charsets) -> None:
+        self.schema, self._layout = schema, LogLayout(charsets)
+
+    def batches(
+        self, rows: Iterable[RowChanges], limits: Mapping[str, int]
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows, in their order.
+
+        Args:
+            rows: as logged.
+            limits: of tables in their snapshot, the highest number at the begin of a key that the
+                query has read; rows behind it are left out.
+
+        Raises:
+            StoreRefused: the connector can't read the type or the character set of a column.
+            ValueUnreadable: a value is not valid for its type.
+        """
+        for changes in in_blocks(rows):
+            name = ".".join(changes[0].name)
+            found = _JsonBlock(Block(self._layout, changes), name)
+            columns = [found.column(one.name).cast(one.type) for one in self.schema]
+            batch = pa.RecordBatch.from_arrays(columns, schema=self.schema)
+            yield batch.filter(found.up_to(limits[name])) if name in limits else batch
+
+    def of_snapshot(
+        self, batches: Iterable[pa.RecordBatch], name: str, key: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a table's snapshot, from their typed columns."""
+        for batch in batches:
+            names = [one for one in batch.schema.names if one != OP]
+            known = {
+                TABLE: pa.repeat(name, len(batch)),
+                OP: batch[OP],
+                KEY: to_json(_struct(batch, key)),
+                ROW: to_json(_struct(batch, names)),
+            }
+            columns = [
+                known[one.name] if one.name in known else pa.nulls(len(batch), one.type)
+                for one in self.schema
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def _struct(batch: pa.RecordBatch, names: Sequence[str]) -> pa.StructArray:
+    return pa.StructArray.from_arrays([batch[one] for one in names], names=[*names])
+
+
+class _JsonBlock:
+    """Rows of one table as columns of JSON."""
+
+    def __init__(self, block: Block, name: str) -> None:
+        self._block, self._name = block, name
+        self._columns: dict[str, Callable[[], pa.Array]] = {
+            TABLE: lambda: pa.repeat(name, len(block.chosen)),
+            KEY: self._key,
+            ROW: lambda: to_json(self._struct(self._fields)),
+            BEFORE: lambda: to_json(block.before(pa.struct(self._fields))),
+            **block.meta,
+        }
+
+    def column(self, name: str) -> pa.Array:
+        """A column of the stream."""
+        return self._columns[name]()
+
+    def up_to(self, number: int) -> pa.Array:
+        """Which rows have a key that begins with a number up to this one."""
+        first = self._block.table.columns[self._block.table.key[0]]
+        field = next(one for one in self._fields if one.name == first.name)
+        found = self._block.column(field)
+        return pc.less_equal(found, pa.scalar(number, found.type))
+
+    @cached_property
+    def _fields(self) -> list[pa.Field]:
+        columns = self._block.table.columns
+        return [
+            pa.field(one.name, logged_as(one).natural)
+            for one in columns
+            if not one.name.startswith(HASH)
+        ]
+
+    def _key(self) -> pa.Array:
+        columns = self._block.table.columns
+        names = [columns[at].name for at in self._block.table.key]
+        if not names:
+            return pa.nulls(len(self._block.chosen), pa.string())
+        return to_json(self._struct([one for one in self._fields if one.name in names]))
+
+    def _struct(self, fields: list[pa.Field]) -> pa.StructArray:
+        return pa.StructArray.from_arrays([*map(self._block.column, fields)], fields=fields)
