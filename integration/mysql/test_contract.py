@@ -21,7 +21,7 @@ import pyarrow as pa
 import pytest
 from demo.java import java_home
 from integration.support import mysql_drawn_columns
-from integration.support.kit import ConnectorReads, counting, table_of_mysql
+from integration.support.kit import ConnectorReads, counting, table_of_mysql, tables_of_mysql
 from integration.support.mysql import Table, logging_server
 from integration.support.proxy import Proxy
 from integration.support.servers.finder import Server, or_skip
@@ -256,6 +256,14 @@ class TestTable(SourceContract):
     def source(self, server: MySqlProcess, unique: str, tmp_path: Path) -> StreamingSource:
         env = {"JAVA_HOME": str(java_home(tmp_path))}
         return table_of_mysql(server.url, unique, env)
+
+
+@pytest.mark.slow
+class TestTables(SourceContract):
+    @pytest.fixture
+    def source(self, server: MySqlProcess, unique: str, tmp_path: Path) -> StreamingSource:
+        env = {"JAVA_HOME": str(java_home(tmp_path))}
+        return tables_of_mysql(server.url, unique, env)
 
 
 @pytest.fixture

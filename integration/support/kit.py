@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
+from zlib import crc32
 
 import pyarrow as pa
 from integration.support.proxy import Proxy
@@ -166,6 +167,39 @@ def table_of_mysql(url: str, name: str, env: Mapping[str, str]) -> StreamingSour
         env=env,
         append=append,
         change=change,
+    )
+
+
+def tables_of_mysql(url: str, name: str, env: Mapping[str, str]) -> StreamingSource:
+    """Three new tables in one stream; the rows of an append alternate between them."""
+    cursor = mysql.connect(url).cursor()
+    cursor.execute("SET GLOBAL binlog_row_metadata = FULL")
+    for at in range(3):
+        columns = "id VARCHAR(40) PRIMARY KEY, times INT NOT NULL"
+        cursor.execute(f"CREATE TABLE {name}_{at} ({columns})")
+
+    def table(one: str) -> str:
+        return f"{name}_{crc32(one.encode()) % 3}"
+
+    def append(ids: Sequence[str]) -> None:
+        for one in ids:
+            cursor.execute(f"INSERT INTO {table(one)} VALUES (%s, 1)", [one])
+
+    def change(ids: Sequence[str]) -> None:
+        for one in ids:
+            cursor.execute(f"UPDATE {table(one)} SET times = times + 1 WHERE id = %s", [one])
+
+    return StreamingSource(
+        format="mysql",
+        options={"url": url, "dbtable": f"{name}_*", "startingPosition": _executed(url)},
+        column="get_json_object(_row, '$.id')",
+        latest={"startingPosition": "latest"},
+        limit="maxRowsPerBatch",
+        ordered=True,
+        env=env,
+        append=append,
+        change=change,
+        fewer={"dbtable": f"{name}_*,!{name}_0"},
     )
 
 

@@ -142,9 +142,9 @@ class DatabaseFeed(LogFeed):
         at = self._next_epoch(server, begin, read, {"gtids": goal["gtids"]}, most)
         with translated(READING):
             tables, excluded = _texts(self._tables()), self._excluded(after)
-            self._require_none_returns(tables, excluded)
-            joined = [one for one in tables if one not in after["tables"]]
-            known = sorted({*after["tables"], *joined} - excluded.keys())
+            returned = self._returns(tables, excluded)
+            joined = [one for one in tables if one not in (*after["tables"], *returned)]
+            known = sorted({*after["tables"], *joined, *returned} - excluded.keys())
             unread = {**after.get(SNAPSHOT, {}), **dict.fromkeys(joined)}
             unread = {name: low for name, low in unread.items() if name in known}
             if unread:
@@ -156,10 +156,14 @@ class DatabaseFeed(LogFeed):
         full = {name: part for name, part in parts.items() if part}
         return {"gtids": at["gtids"], "tables": known, **full}
 
-    def _excluded(self, after: Position) -> dict[str, str]:
-        """The tables that the query followed and no longer does: each with what was read."""
-        named = [one for one in after["tables"] if not self._is_named(one)]
-        return {**after.get(EXCLUDED, {}), **dict.fromkeys(named, after["gtids"])}
+    def _excluded(self, after: Position) -> dict[str, str | None]:
+        """The tables that the query followed and no longer does: each with what was read.
+
+        None for a table whose snapshot was not complete.
+        """
+        named = (one for one in after["tables"] if not self._is_named(one))
+        unread, before = after.get(SNAPSHOT, {}), after.get(EXCLUDED, {})
+        return {**before, **{one: None if one in unread else after["gtids"] for one in named}}
 
     def _is_named(self, text: str) -> bool:
         """Whether option ``dbtable`` names a table of a position."""
@@ -169,11 +173,18 @@ class DatabaseFeed(LogFeed):
             for at in range(1, len(parts))
         )
 
-    def _require_none_returns(self, tables: Sequence[str], excluded: dict[str, str]) -> None:
+    def _returns(self, tables: Sequence[str], excluded: dict[str, str | None]) -> set[str]:
+        """The tables that option ``dbtable`` names again, and that continue where they stopped.
+
+        Removes them from `excluded`, and those that begin anew.
+        """
+        found = set[str]()
         for name in [one for one in tables if one in excluded]:
+            if excluded.pop(name) is not None:
+                found.add(name)
+                continue
             error = UnreadLost(
-                f"Option dbtable names table {name} again, which it left out since"
-                f" {excluded[name]}",
+                f"Option dbtable names table {name} again, which it left out during its snapshot",
                 why="the stream does not have the rows that were deleted meanwhile",
                 todo="leave it out, or start a new query; failOnDataLoss=false reads its present"
                 " rows again, and deleted rows stay in the target",
@@ -181,7 +192,7 @@ class DatabaseFeed(LogFeed):
             if self.options["failOnDataLoss"]:
                 raise error
             log.warning("%s", error)
-            del excluded[name]
+        return found
 
     def _border(self, name: str, low: int | None, most: int | None) -> int | None:
         """The number up to which the next epoch reads a table; None for its end."""
@@ -196,8 +207,14 @@ class DatabaseFeed(LogFeed):
         upto = fitness.executed(end["gtids"], server, fails=self.options["failOnDataLoss"])
         before = {**after.get(SNAPSHOT, {})}
         splits = list[TablePiece | ManyTablesSplit]()
+        returned = after.get(EXCLUDED, {}).items()
+        for name, gtids in returned:
+            if gtids is not None and name in end["tables"]:
+                since = self._begin({"gtids": gtids}, server)
+                splits.append(ManyTablesSplit(since, upto, (name,), {}))
+        joined = {*end["tables"]} - {*after["tables"]} - {one for one, at in returned if at}
         with translated(READING):
-            for name in {**before, **dict.fromkeys({*end["tables"]} - {*after["tables"]})}:
+            for name in {**before, **dict.fromkeys(sorted(joined))}:
                 now = end.get(SNAPSHOT, {})
                 if name not in now or now[name] != before.get(name):
                     whole = SnapshotPiece(upto, before.get(name), now.get(name))

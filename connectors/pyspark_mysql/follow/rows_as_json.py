@@ -6,12 +6,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_mysql.binlog.images import Numbers
+from pyspark_mysql.binlog.names import TableName
 from pyspark_mysql.binlog.reader import RowChanges
 from pyspark_mysql.binlog.tables import Charsets, LoggedTable
-from pyspark_mysql.follow.changes import Block, in_blocks, logged_as
+from pyspark_mysql.follow.changes import BLOCK, Block, logged_as
 from pyspark_mysql.follow.table import BEFORE, META, OP
 from sparkonce.values.text import to_json
 
@@ -70,12 +73,26 @@ class RowsAsJson:
             StoreRefused: the connector can't read the type or the character set of a column.
             ValueUnreadable: a value is not valid for its type.
         """
-        for changes in in_blocks(rows):
-            name = ".".join(changes[0].name)
-            found = _JsonBlock(Block(self._layout, changes), name)
-            columns = [found.column(one.name).cast(one.type) for one in self.schema]
-            batch = pa.RecordBatch.from_arrays(columns, schema=self.schema)
-            yield batch.filter(found.up_to(limits[name])) if name in limits else batch
+        for window in in_windows(rows):
+            found = [self._of_table(window, places, limits) for places in _by_table(window)]
+            if len(found) == 1:
+                yield found[0][0]
+            else:
+                yield _in_order(*zip(*found, strict=True))
+
+    def _of_table(
+        self, window: Sequence[RowChanges], places: Sequence[int], limits: Mapping[str, int]
+    ) -> tuple[pa.RecordBatch, Numbers]:
+        """The rows of one table, each with the place of its event in the window."""
+        name, changes = ".".join(window[places[0]].name), [window[at] for at in places]
+        found = _JsonBlock(Block(self._layout, changes), name)
+        columns = [found.column(one.name).cast(one.type) for one in self.schema]
+        batch = pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        at = np.array(places)[found.change_of]
+        if name not in limits:
+            return batch, at
+        read = found.up_to(limits[name])
+        return batch.filter(read), at[read.to_numpy(zero_copy_only=False)]
 
     def of_snapshot(
         self, batches: Iterable[pa.RecordBatch], name: str, key: Sequence[str]
@@ -96,15 +113,47 @@ class RowsAsJson:
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
+def in_windows(rows: Iterable[RowChanges]) -> Iterator[list[RowChanges]]:
+    """The rows in runs of about `BLOCK` bytes at most, whatever their tables."""
+    window, size = list[RowChanges](), 0
+    for one in rows:
+        if window and size > BLOCK:
+            yield window
+            window, size = [], 0
+        window.append(one)
+        size += len(one.data)
+    if window:
+        yield window
+
+
+def _by_table(window: Sequence[RowChanges]) -> Iterable[list[int]]:
+    """The places of the rows of each table and layout: one block decodes them together."""
+    found = dict[tuple[TableName, int], list[int]]()
+    for at, one in enumerate(window):
+        found.setdefault((one.name, id(one.table)), []).append(at)
+    return found.values()
+
+
+def _in_order(batches: Sequence[pa.RecordBatch], places: Sequence[Numbers]) -> pa.RecordBatch:
+    """The rows of several tables in the order of their events."""
+    order = np.argsort(np.concatenate(places), kind="stable")
+    return pa.concat_batches(batches).take(pa.array(order))
+
+
 def _struct(batch: pa.RecordBatch, names: Sequence[str]) -> pa.StructArray:
     return pa.StructArray.from_arrays([batch[one] for one in names], names=[*names])
 
 
 class _JsonBlock:
-    """Rows of one table as columns of JSON."""
+    """Rows of one table as columns of JSON.
+
+    Attributes:
+        change_of: of each row, the number of its event.
+    """
 
     def __init__(self, block: Block, name: str) -> None:
-        self._block, self._name = block, name
+        self._block = block
+        self.change_of = block.change_of[block.chosen]
         self._columns: dict[str, Callable[[], pa.Array]] = {
             TABLE: lambda: pa.repeat(name, len(block.chosen)),
             KEY: self._key,

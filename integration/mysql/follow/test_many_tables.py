@@ -114,14 +114,37 @@ def test_a_table_that_comes_to_match_joins_with_its_rows(
     assert told(made, end) == [(items, "u", {"id": 1}, {"id": 1, "at": None})]
 
 
-def test_a_table_that_was_left_out_does_not_return_in_silence(
+def test_a_table_that_is_left_out_continues_where_it_stopped(
     url: str, mysql: Cursor, shop: str
 ) -> None:
     every, few = (feed(url, one) for one in (f"{shop}.*", f"{shop}.orders,{shop}.none"))
-    begin = every.begin()
     mysql.execute(f"INSERT INTO {shop}.customers VALUES (1, 'a')")
+    begin = every.begin()
+    mysql.execute(f"DELETE FROM {shop}.customers")
+    mysql.execute(f"INSERT INTO {shop}.orders VALUES (1, 1)")
     end = few.advance(begin, few.latest(), None)
     assert [*end["excluded"]] == [f"{shop}.customers"]
+    assert [one[0] for one in told(few, begin, end)] == [f"{shop}.orders"]
+    mysql.execute(f"INSERT INTO {shop}.customers VALUES (2, 'b')")
+    mysql.execute(f"INSERT INTO {shop}.orders VALUES (2, 2)")
+    after = every.advance(end, every.latest(), None)
+    assert after == every.latest()
+    assert sorted((one[0], one[1], *one[2].values()) for one in told(every, end, after)) == [
+        (f"{shop}.customers", "c", 2),
+        (f"{shop}.customers", "d", 1),
+        (f"{shop}.orders", "c", 2),
+    ]
+
+
+def test_a_table_that_is_left_out_during_its_snapshot_does_not_return_in_silence(
+    url: str, mysql: Cursor, shop: str
+) -> None:
+    mysql.execute(f"INSERT INTO {shop}.customers VALUES (1, 'a')")
+    every, few = (
+        feed(url, one, startingPosition="snapshot") for one in (f"{shop}.*", f"{shop}.orders,none")
+    )
+    end = few.advance(every.begin(), few.latest(), None)
+    assert end["excluded"] == {f"{shop}.customers": None}
     with pytest.raises(UnreadLost, match=f"{shop}.customers again"):
         every.advance(end, every.latest(), None)
     lenient = feed(url, f"{shop}.*", failOnDataLoss="false")
