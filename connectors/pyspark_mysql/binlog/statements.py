@@ -151,8 +151,8 @@ BEFORE_NAMES = (
 # What no server accepts: a name in place of a string, or a string in place of a name.
 IMPOSSIBLE = re.compile(rf"COMMENT (?:= )?[^'= ]|(?<![^ ])(?:{'|'.join(BEFORE_NAMES.split())}) '")
 
-# Words that both servers reserve: without quotes they are no names.
-RESERVED = ("TABLE", "IF", "EXISTS", "TO", "RESTRICT", "CASCADE", "INDEX", "ON", "PRIMARY")
+# Words that both servers reserve: without quotes they are no names, except after a point.
+RESERVED = ("TABLE", "IF", "EXISTS", "TO", "RESTRICT", "CASCADE", "INDEX", "ON")
 
 # First words of statements that leave columns as they are.
 DATA = ("INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD", "TRUNCATE", "REPAIR", "WITH")
@@ -268,9 +268,10 @@ class _Statement:
         parts = [self._text(one) for one in words]
         for at, one in enumerate(parts):
             is_name = words[at][0] in "`$_" or words[at][0].isalnum()
-            if not is_name or words[at] in RESERVED or parts[at + 1 : at + 2] == ["."]:
-                continue
             is_full = at > 1 and parts[at - 1] == "."
+            is_verb = words[at] in RESERVED and not is_full
+            if not is_name or is_verb or parts[at + 1 : at + 2] == ["."]:
+                continue
             databases = {parts[at - 2]} if is_full else {self.default, *parts}
             if any(self.names.may_match(database, one) for database in databases):
                 return True

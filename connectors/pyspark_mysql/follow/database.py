@@ -31,9 +31,12 @@ from pyspark_mysql.follow.log_feed import READING, SNAPSHOT, LogFeed, log
 from pyspark_mysql.follow.rows_as_json import RowsAsJson
 from pyspark_mysql.follow.snapshot import Snapshot, SnapshotPiece
 from pyspark_mysql.follow.table import (
+    BEFORE,
     END_OF_ROW,
     LOGS_NAMES,
+    META,
     OP,
+    PERIOD,
     FollowedTable,
     followed,
     is_read,
@@ -74,7 +77,7 @@ class ManyTablesSplit:
 
     behind: str
     end: str
-    tables: tuple[str, ...]  # that the query followed before
+    tables: tuple[str, ...]  # that the query follows before and after
     limits: Mapping[str, int | None]  # of tables in their snapshot: up to which number it was read
     place: LogPlace | None = None  # of the last transaction before them, if known
 
@@ -86,6 +89,7 @@ class DatabaseFeed(LogFeed):
         super().__init__(session, options)
         self.schema, self._known = wanted.schema, dict[TableName, set[str]]()
         self._looked_up = dict[str, FollowedTable]()
+        self._seen = dict[str, str]()  # of tables, what the server had executed when they appeared
         self.of = "tables"  # not their names, which may change
 
     @cached_property
@@ -117,6 +121,7 @@ class DatabaseFeed(LogFeed):
                 )
             for name in tables:
                 self._columns(name)
+                warn_of(followed(self.session, name), self.schema)
         at = {"gtids": server.executed, "tables": _texts(tables)}
         if starts == SNAPSHOT:
             return {**at, SNAPSHOT: dict.fromkeys(_texts(tables))}
@@ -141,7 +146,7 @@ class DatabaseFeed(LogFeed):
         begin, read = self._begin(after, server), {"gtids": after["gtids"]}
         at = self._next_epoch(server, begin, read, {"gtids": goal["gtids"]}, most)
         with translated(READING):
-            tables, excluded = _texts(self._tables()), self._excluded(after)
+            excluded, tables = self._excluded(after), self._reached(at["gtids"], after["tables"])
             returned = self._returns(tables, excluded)
             joined = [one for one in tables if one not in (*after["tables"], *returned)]
             known = sorted({*after["tables"], *joined, *returned} - excluded.keys())
@@ -155,6 +160,18 @@ class DatabaseFeed(LogFeed):
         parts = {SNAPSHOT: unread, EXCLUDED: excluded}
         full = {name: part for name, part in parts.items() if part}
         return {"gtids": at["gtids"], "tables": known, **full}
+
+    def _reached(self, gtids: str, known: Sequence[str]) -> list[str]:
+        """The tables that match; of new ones those whose last ALTER an epoch's end includes.
+
+        A table's snapshot as of an earlier state would have to undo that statement.
+        """
+        tables = _texts(self._tables())
+        now = self._server().executed  # after the list
+        for name in tables:
+            self._seen.setdefault(name, now)
+        reached = self._gtids(gtids)
+        return [one for one in tables if one in known or not reached.lacks(self._seen[one])]
 
     def _excluded(self, after: Position) -> dict[str, str | None]:
         """The tables that the query followed and no longer does: each with what was read.
@@ -207,7 +224,7 @@ class DatabaseFeed(LogFeed):
         upto = fitness.executed(end["gtids"], server, fails=self.options["failOnDataLoss"])
         before = {**after.get(SNAPSHOT, {})}
         splits = list[TablePiece | ManyTablesSplit]()
-        returned = after.get(EXCLUDED, {}).items()
+        excluded, returned = end.get(EXCLUDED, {}), after.get(EXCLUDED, {}).items()
         for name, gtids in returned:
             if gtids is not None and name in end["tables"]:
                 since = self._begin({"gtids": gtids}, server)
@@ -216,12 +233,14 @@ class DatabaseFeed(LogFeed):
         with translated(READING):
             for name in {**before, **dict.fromkeys(sorted(joined))}:
                 now = end.get(SNAPSHOT, {})
+                if name in excluded:
+                    continue
                 if name not in now or now[name] != before.get(name):
                     whole = SnapshotPiece(upto, before.get(name), now.get(name))
                     splits += self._pieces(name, whole)
         if not self._gtids(begin).up_to(upto).is_complete:
-            place, limits = self._place(begin), {one: before.get(one) for one in before}
-            splits.append(ManyTablesSplit(begin, upto, tuple(after["tables"]), limits, place))
+            tables = tuple(one for one in after["tables"] if one not in excluded)
+            splits.append(ManyTablesSplit(begin, upto, tables, before, self._place(begin)))
         return splits
 
     def _pieces(self, name: str, whole: SnapshotPiece) -> list[TablePiece]:
@@ -254,7 +273,10 @@ class DatabaseFeed(LogFeed):
             self._places[str(self._gtids(split.behind))] = split.place
         unread = {name for name, low in split.limits.items() if low is None}
         known = {*split.tables} - unread
-        of_known = (one for one in self._rows(split.behind, wanted) if ".".join(one.name) in known)
+        # Not of option dbtable, which may have changed since the epoch was planned.
+        names = FollowedNames(tuple(map(_name, split.tables)))
+        rows_of_all = self._rows(split.behind, wanted, names=names)
+        of_known = (one for one in rows_of_all if ".".join(one.name) in known)
         limits = {name: low for name, low in split.limits.items() if low is not None}
         yield from rows.batches(self._described(of_known), limits)
         fitness.require_all_read(split.behind, wanted)
@@ -262,15 +284,8 @@ class DatabaseFeed(LogFeed):
     def _table(self, name: str) -> FollowedTable:
         """The present table of a name in a position."""
         if name not in self._looked_up:
-            of = next((one for one in self._tables() if ".".join(one) == name), None)
-            if of is None:
-                raise StoreRefused(
-                    f"Table {name} no longer exists, or option dbtable no longer names it",
-                    why="its snapshot is not complete",
-                    todo="create it again, or start a new query",
-                )
-            self._columns(of)
-            self._looked_up[name] = followed(self.session, of)
+            self._columns(_name(name))
+            self._looked_up[name] = followed(self.session, _name(name))
         return self._looked_up[name]
 
     def _described(self, rows: Iterable[RowChanges]) -> Iterator[RowChanges]:
@@ -284,16 +299,22 @@ class DatabaseFeed(LogFeed):
 
     def _require_described(self, row: RowChanges) -> None:
         logged, at = row.table, f"Transaction {row.begin.gtid} logged rows of {'.'.join(row.name)}"
+        names = {one.name for one in logged.columns}
         if not logged.named:
             raise StoreRefused(
                 f"{at} without the names of their columns",
                 why=f"{LOGS_NAMES} was not FULL",
                 todo=f"SET GLOBAL {LOGS_NAMES}=FULL, and begin after that transaction",
             )
+        if not names <= self._known.get(row.name, set()):
+            self._known.pop(row.name, None)  # somebody altered it
+        gone = names - self._columns(row.name)
+        _require_no_meta(row.name, names)
         # The key of a versioned table ends with the end of its period, a hidden column.
         ends = [logged.columns[at] for at in logged.key[1:]][-1:]
-        hidden = [one for one in ends if one.name not in self._columns(row.name)]
-        if any((one.type.code, one.type.meta) == END_OF_ROW for one in hidden):
+        hidden = [one for one in ends if one.name in gone]
+        is_end = any((one.type.code, one.type.meta) == END_OF_ROW for one in hidden)
+        if is_end or gone >= PERIOD:
             raise _excluded(row.name, *VERSIONED)
 
     def _tables(self) -> list[TableName]:
@@ -304,6 +325,9 @@ class DatabaseFeed(LogFeed):
             if self.names.match(*name):
                 if kind != "BASE TABLE":
                     raise _excluded(name, *VERSIONED)
+                if {".", "*"} & {*"".join(name)}:
+                    why = "positions and patterns use these characters"
+                    raise _excluded(name, "has a point or an asterisk in its name", why)
                 found.append(name)
         return found
 
@@ -329,6 +353,7 @@ class DatabaseFeed(LogFeed):
                         "the connector can't read the form in which the log has its values",
                     )
             self._known[name] = {one.name for one in columns}
+            _require_no_meta(name, self._known[name])
         return self._known[name]
 
 
@@ -338,6 +363,20 @@ def _require_snapshot(table: FollowedTable) -> None:
         why = "without a key the connector can't match logged changes with the rows that it read"
         raise _excluded(table.name, "has no primary key", why)
     snapshot.require_snapshot(table)
+
+
+def _require_no_meta(name: TableName, columns: Iterable[str]) -> None:
+    """Reject columns with the names of those that describe a change."""
+    for one in columns:
+        if one.lower() in (*META, BEFORE):
+            why = "the stream has a column of that name, which describes the change of the row"
+            raise _excluded(name, f"has a column {one!r}", why)
+
+
+def _name(text: str) -> TableName:
+    """Database and table of a text in a position."""
+    database, _, table = text.partition(".")
+    return database, table
 
 
 def _texts(names: Iterable[TableName]) -> list[str]:

@@ -187,7 +187,8 @@ class _JsonBlock:
         names = [columns[at].name for at in self._block.table.key]
         if not names:
             return pa.nulls(len(self._block.chosen), pa.string())
-        return to_json(self._struct([one for one in self._fields if one.name in names]))
+        fields = {one.name: one for one in self._fields}
+        return to_json(self._struct([fields[name] for name in names]))
 
     def _struct(self, fields: list[pa.Field]) -> pa.StructArray:
         return pa.StructArray.from_arrays([*map(self._block.column, fields)], fields=fields)

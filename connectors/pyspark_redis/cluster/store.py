@@ -91,8 +91,13 @@ class ClusterStore(RedisSteps):
             raise fault(manifest.sink, manifest.epoch)
 
     def _accepts_loss(self, manifest: Manifest) -> bool:
-        given, before = str(self.options["onLostCommit"]), f"-{manifest.epoch - 1}"
-        return given == f"continue@{manifest.epoch}" or given.endswith(before)
+        given = self.options["onLostCommit"]
+        if given == f"continue@{manifest.epoch}":
+            return True
+        # Of lost epochs: as long as the ledger ends before them.
+        ledger = from_record(self.read(manifest.sink), manifest.sink)
+        reached = ledger.decision.epoch if ledger is not None else -1
+        return bool(given == f"continue@{reached + 1}-{manifest.epoch - 1}")
 
     def publish(self, proposal: Proposal, finish: Finish) -> None:
         """See `Store.publish`. Returns None, because no script can write to many slots."""

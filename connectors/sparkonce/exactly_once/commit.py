@@ -81,6 +81,7 @@ class Committer:
                 if self._is_present(standing.ledger, driver):
                     raise
                 first = None
+                time.sleep(self.patience.wait(lost))  # the node may catch up
                 continue
             guards.require_first_write(first, driver)
             guards.require_skips_of(

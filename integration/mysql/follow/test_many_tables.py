@@ -313,3 +313,63 @@ def test_a_database_through_spark_is_another_one_in_the_end(
         source, target = both(table)
         assert source == target
         assert len(source) in (60, 100)
+
+
+@pytest.mark.parametrize("other", ["{}.*", "{}.*,!{}.customers"])
+def test_a_replay_has_the_tables_of_its_offsets_whatever_the_option_names(
+    url: str, mysql: Cursor, shop: str, other: str
+) -> None:
+    first = feed(url, f"{shop}.*" if "!" in other else f"{shop}.*,!{shop}.customers")
+    again = feed(url, other.replace("{}", shop))
+    begin = first.begin()
+    mysql.execute(f"INSERT INTO {shop}.customers VALUES (1, 'a')")
+    mysql.execute(f"INSERT INTO {shop}.orders VALUES (1, 1)")
+    end = first.advance(begin, first.latest(), None)
+    assert told(again, begin, end) == told(first, begin, end) != []
+
+
+def test_the_key_has_one_order_in_the_snapshot_and_in_the_log(
+    url: str, mysql: Cursor, shop: str
+) -> None:
+    mysql.execute(f"CREATE TABLE {shop}.two (a INT, b INT, n INT, PRIMARY KEY (b, a))")
+    mysql.execute(f"INSERT INTO {shop}.two VALUES (1, 2, 3)")
+    made = feed(url, f"{shop}.two,{shop}.none", startingPosition="snapshot")
+    begin = made.begin()
+    end = made.advance(begin, made.latest(), None)
+    (read_,) = rows(made, begin, end)
+    mysql.execute(f"UPDATE {shop}.two SET n = 4")
+    (changed,) = rows(made, end)
+    assert read_["_key"] == changed["_key"] == '{"b":2,"a":1}'
+
+
+@pytest.mark.parametrize("column", ["_op", "_ts", "_GTID", "_before"])
+def test_a_column_that_describes_a_change_is_refused(
+    url: str, mysql: Cursor, shop: str, column: str
+) -> None:
+    mysql.execute(f"CREATE TABLE {shop}.odd (id INT PRIMARY KEY, {column} INT)")
+    with pytest.raises(StoreRefused, match=f"{shop}.odd has a column '{column}'"):
+        feed(url, f"{shop}.*").begin()
+    feed(url, f"{shop}.*,!{shop}.odd").begin()
+
+
+def test_a_table_is_left_out_during_its_snapshot(url: str, mysql: Cursor, shop: str) -> None:
+    mysql.execute(f"INSERT INTO {shop}.orders VALUES (1, 1)")
+    every, few = (
+        feed(url, one, startingPosition="snapshot") for one in (f"{shop}.*", f"{shop}.orders,none")
+    )
+    begin = every.begin()
+    end = few.advance(begin, few.latest(), None)
+    assert [(one[0], one[1]) for one in told(few, begin, end)] == [(f"{shop}.orders", "r")]
+
+
+@pytest.mark.parametrize("name", ["`index`", "`primary`", "`to`", "`if`"])
+def test_a_table_with_the_name_of_a_word_is_followed(
+    url: str, mysql: Cursor, shop: str, name: str
+) -> None:
+    mysql.execute(f"CREATE TABLE {shop}.{name} (id INT PRIMARY KEY)")
+    for dbtable in (f"{shop}.*", f"{shop}.{name}"):
+        made = feed(url, dbtable)
+        begin = made.begin()
+        mysql.execute(f"TRUNCATE TABLE {shop}.{name.strip('`')}")
+        with pytest.raises(StoreRefused, match="by a statement"):
+            rows(made, begin)
