@@ -26,7 +26,8 @@ def changes(stream: DataFrame, table: str, schema: spark.StructType | str) -> Da
     Returns:
         The columns of `schema`, and ``_op``, ``_gtid``, ``_ts`` as far as the stream has them.
 
-    The query fails if a value does not have the type of its column.
+    Spark's ``from_json`` converts the values, and fails if it can't: a decimal with another scale
+    is rounded. So declare the types of the table.
 
     Raises:
         OptionError: the stream is not of several tables.
