@@ -53,7 +53,7 @@ class FollowedNames:
         return all(part.isascii() and "*" not in part for one in self.wanted for part in one)
 
     def match(self, database: str, table: str) -> bool:
-        """Whether the stream follows a table, by its name as the log has it."""
+        """Whether the stream follows a table, by its name in the log."""
         if self.is_one:
             return (database, table) == self.wanted[0]
         name = folded(database), folded(table)

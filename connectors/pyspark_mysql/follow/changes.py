@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import groupby
 from typing import Protocol
 
 import numpy as np
@@ -67,16 +68,22 @@ class Changes:
 
 def in_blocks(rows: Iterable[RowChanges]) -> Iterator[list[RowChanges]]:
     """The rows in runs of one table and one layout, of about `BLOCK` bytes at most."""
-    changes, size = list[RowChanges](), 0
+    for window in in_windows(rows):
+        for _, run in groupby(window, lambda one: (one.name, id(one.table))):
+            yield [*run]
+
+
+def in_windows(rows: Iterable[RowChanges]) -> Iterator[list[RowChanges]]:
+    """The rows in runs of about `BLOCK` bytes at most, whatever their tables."""
+    window, size = list[RowChanges](), 0
     for one in rows:
-        other = changes and (changes[0].table is not one.table or changes[0].name != one.name)
-        if changes and (other or size > BLOCK):
-            yield changes
-            changes, size = [], 0
-        changes.append(one)
+        if window and size > BLOCK:
+            yield window
+            window, size = [], 0
+        window.append(one)
         size += len(one.data)
-    if changes:
-        yield changes
+    if window:
+        yield window
 
 
 class Layout(Protocol):

@@ -13,18 +13,17 @@ The log itself describes the columns of each row.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
-from pyarrow import types
 from pymysql.constants import FIELD_TYPE
 
 from pyspark_mysql.binlog.events import LogPlace
 from pyspark_mysql.binlog.gtids import GtidRange
 from pyspark_mysql.binlog.names import FollowedNames, TableName
 from pyspark_mysql.binlog.reader import RowChanges
-from pyspark_mysql.binlog.tables import LoggedTable, charsets
+from pyspark_mysql.binlog.tables import charsets
 from pyspark_mysql.follow import fitness, snapshot
 from pyspark_mysql.follow.feed import warn_of
 from pyspark_mysql.follow.log_feed import READING, SNAPSHOT, LogFeed, log
@@ -167,24 +166,21 @@ class DatabaseFeed(LogFeed):
         A table's snapshot as of an earlier state would have to undo that statement.
         """
         tables = _texts(self._tables())
-        now = self._server().executed  # after the list
-        for name in tables:
-            self._seen.setdefault(name, now)
+        new = [one for one in tables if one not in known]
+        if new:
+            now = self._server().executed  # after the list
+            self._seen = {one: self._seen.get(one, now) for one in new}
         reached = self._gtids(gtids)
-        return [one for one in tables if one in known or not reached.lacks(self._seen[one])]
+        return [one for one in tables if one not in new or not reached.lacks(self._seen[one])]
 
     def _excluded(self, after: Position) -> dict[str, str | None]:
         """The tables that the query followed and no longer does: each with what was read.
 
         None for a table whose snapshot was not complete.
         """
-        named = (one for one in after["tables"] if not self._is_named(one))
+        gone = (one for one in after["tables"] if not self.names.match(*_name(one)))
         unread, before = after.get(SNAPSHOT, {}), after.get(EXCLUDED, {})
-        return {**before, **{one: None if one in unread else after["gtids"] for one in named}}
-
-    def _is_named(self, text: str) -> bool:
-        """Whether option ``dbtable`` names a table of a position."""
-        return self.names.match(*_name(text))
+        return {**before, **{one: None if one in unread else after["gtids"] for one in gone}}
 
     def _returns(self, tables: Sequence[str], excluded: dict[str, str | None]) -> set[str]:
         """The tables that option ``dbtable`` names again, and that continue where they stopped.
@@ -220,13 +216,7 @@ class DatabaseFeed(LogFeed):
         upto = fitness.executed(end["gtids"], server, fails=self.options["failOnDataLoss"])
         before = {**after.get(SNAPSHOT, {})}
         splits = list[TablePiece | ManyTablesSplit]()
-        for name in {*after["tables"]} - {*end["tables"]} - end.get(EXCLUDED, {}).keys():
-            log.warning(
-                "Table %s was dropped, or option dbtable no longer names it. Why: Spark before 4.2"
-                " does not report the position of a query, so the table's position is lost. What to"
-                " do: name it again only in a new query, or the stream lacks its deletes",
-                name,
-            )
+        _warn_of_forgotten(after, end)
         excluded, returned = end.get(EXCLUDED, {}), after.get(EXCLUDED, {}).items()
         for name, gtids in returned:
             if gtids is not None and name in end["tables"]:
@@ -271,9 +261,7 @@ class DatabaseFeed(LogFeed):
         yield from rows.of_snapshot(found, split.name, table.key)
 
     def _changes(self, split: ManyTablesSplit, rows: RowsAsJson) -> Iterator[pa.RecordBatch]:
-        wanted = self._gtids(split.behind).up_to(split.end)
-        if split.place:
-            self._places[str(self._gtids(split.behind))] = split.place
+        wanted = self._wanted(split.behind, split.end, split.place)
         unread = {name for name, low in split.limits.items() if low is None}
         known = {*split.tables} - unread
         # Not of option dbtable, which may have changed since the epoch was planned.
@@ -293,10 +281,11 @@ class DatabaseFeed(LogFeed):
 
     def _described(self, rows: Iterable[RowChanges]) -> Iterator[RowChanges]:
         """The rows; rejects those that the log does not describe."""
-        last: LoggedTable | None = None
+        known = set[tuple[TableName, int]]()
         for one in rows:
-            if one.table is not last:
-                last = one.table
+            # By name, too: tables with the same columns share one description.
+            if (one.name, id(one.table)) not in known:
+                known.add((one.name, id(one.table)))
                 self._require_described(one)
             yield one
 
@@ -312,13 +301,13 @@ class DatabaseFeed(LogFeed):
         if not names <= self._known.get(row.name, set()):
             self._known.pop(row.name, None)  # somebody altered it
         gone = names - self._columns(row.name)
-        _require_no_meta(row.name, names)
+        _require_no_meta(row.name, gone)
         # The key of a versioned table ends with the end of its period, a hidden column.
         ends = [logged.columns[at] for at in logged.key[1:]][-1:]
         hidden = [one for one in ends if one.name in gone]
         is_end = any((one.type.code, one.type.meta) == END_OF_ROW for one in hidden)
         if is_end or gone >= PERIOD:
-            raise _excluded(row.name, *VERSIONED)
+            raise _unfollowed(row.name, *VERSIONED)
 
     def _tables(self) -> list[TableName]:
         """The tables that exist and match."""
@@ -327,10 +316,10 @@ class DatabaseFeed(LogFeed):
             name = str(database), str(table)
             if self.names.match(*name):
                 if kind != "BASE TABLE":
-                    raise _excluded(name, *VERSIONED)
+                    raise _unfollowed(name, *VERSIONED)
                 if {".", "*"} & {*"".join(name)}:
                     why = "positions and patterns use these characters"
-                    raise _excluded(name, "has a point or an asterisk in its name", why)
+                    raise _unfollowed(name, "has a point or an asterisk in its name", why)
                 found.append(name)
         return found
 
@@ -350,7 +339,7 @@ class DatabaseFeed(LogFeed):
             _, columns = lookup.columns_of(self.session, name)
             for column in columns:
                 if not is_read(column):
-                    raise _excluded(
+                    raise _unfollowed(
                         name,
                         f"has column {column.name!r} of type {column.kind}",
                         "the connector can't read the form in which the log has its values",
@@ -360,11 +349,21 @@ class DatabaseFeed(LogFeed):
         return self._known[name]
 
 
+def _warn_of_forgotten(after: Position, end: Position) -> None:
+    for name in {*after["tables"]} - {*end["tables"]} - end.get(EXCLUDED, {}).keys():
+        log.warning(
+            "Table %s was dropped, or option dbtable no longer names it. Why: Spark before 4.2 does"
+            " not report the position of a query, so the table's position is lost. What to do: name"
+            " it again only in a new query, or the stream lacks its deletes",
+            name,
+        )
+
+
 def _require_snapshot(table: FollowedTable) -> None:
     """Reject a table whose existing rows can't be read beside its changes."""
     if not table.key:
         why = "without a key the connector can't match logged changes with the rows that it read"
-        raise _excluded(table.name, "has no primary key", why)
+        raise _unfollowed(table.name, "has no primary key", why)
     snapshot.require_snapshot(table)
 
 
@@ -373,7 +372,7 @@ def _require_no_meta(name: TableName, columns: Iterable[str]) -> None:
     for one in columns:
         if one.lower() in (*META, BEFORE):
             why = "the stream has a column of that name, which describes the change of the row"
-            raise _excluded(name, f"has a column {one!r}", why)
+            raise _unfollowed(name, f"has a column {one!r}", why)
 
 
 def _name(text: str) -> TableName:
@@ -388,13 +387,11 @@ def _texts(names: Iterable[TableName]) -> list[str]:
 
 def _as_logged(column: ResultColumn) -> pa.Field:
     """The type that the log has: a TINYINT(1) is a number there."""
-    kind = (
-        pa.int8() if column.code == FIELD_TYPE.TINY and types.is_boolean(column.natural) else None
-    )
-    return pa.field(column.name, kind or column.natural)
+    is_tiny = column.code == FIELD_TYPE.TINY
+    return pa.field(column.name, (replace(column, length=0) if is_tiny else column).natural)
 
 
-def _excluded(name: TableName, what: str, why: str) -> StoreRefused:
+def _unfollowed(name: TableName, what: str, why: str) -> StoreRefused:
     full = ".".join(name)
     return StoreRefused(
         f"Table {full} {what}", why=why, todo=f"exclude it: add !{full} to option dbtable"

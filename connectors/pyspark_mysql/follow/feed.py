@@ -107,9 +107,7 @@ class MySqlFeed(LogFeed):
                 yield from self._changes(split)
 
     def _changes(self, split: TransactionSplit) -> Iterator[pa.RecordBatch]:
-        wanted, known = self._gtids(split.behind).up_to(split.end), split.table
-        if split.place:
-            self._places[str(self._gtids(split.behind))] = split.place
+        wanted, known = self._wanted(split.behind, split.end, split.place), split.table
 
         def rows() -> Iterator[RowChanges]:
             for one in self._rows(split.behind, wanted):

@@ -129,6 +129,12 @@ class LogFeed(ABC):
         """The place of the last of these transactions in the log, if known."""
         return self._places.get(str(self._gtids(behind)))
 
+    def _wanted(self, behind: str, end: str, place: LogPlace | None) -> GtidRange:
+        """The transactions of a split, which knows the place of the last one before them."""
+        if place:
+            self._places[str(self._gtids(behind))] = place
+        return self._gtids(behind).up_to(end)
+
     def _begin(self, after: Position, server: LogServer) -> str:
         """The transactions that were read, if the server has them and all later ones."""
         fails = self.options["failOnDataLoss"]

@@ -14,7 +14,7 @@ from pyspark_mysql.binlog.images import Numbers
 from pyspark_mysql.binlog.names import TableName
 from pyspark_mysql.binlog.reader import RowChanges
 from pyspark_mysql.binlog.tables import Charsets, LoggedTable
-from pyspark_mysql.follow.changes import BLOCK, Block, logged_as
+from pyspark_mysql.follow.changes import Block, in_windows, logged_as
 from pyspark_mysql.follow.table import BEFORE, META, OP
 from sparkonce.values.text import to_json
 
@@ -111,19 +111,6 @@ class RowsAsJson:
                 for one in self.schema
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
-
-
-def in_windows(rows: Iterable[RowChanges]) -> Iterator[list[RowChanges]]:
-    """The rows in runs of about `BLOCK` bytes at most, whatever their tables."""
-    window, size = list[RowChanges](), 0
-    for one in rows:
-        if window and size > BLOCK:
-            yield window
-            window, size = [], 0
-        window.append(one)
-        size += len(one.data)
-    if window:
-        yield window
 
 
 def _by_table(window: Sequence[RowChanges]) -> Iterable[list[int]]:

@@ -116,10 +116,9 @@ class Committer:
         nothing, since Spark reports the error that caused it only afterwards.
         """
         registers = Registers(self.store, Patience(max_retries=0))
-        absent = Ledger.unwritten(driver.name, driver.query_id, driver.target, once=driver.once)
         mine = {one.task.attempt: one.task.query_id for one in receipts if one.rows}
         if mine:  # without chunks to discard, send no write to a server that may be full
-            registers.doom(driver.name, absent, mine)
+            registers.doom(driver.name, _absent(driver), mine)
             self._leave(driver, mine)
 
     def _leave(self, driver: Driver, dropped: Collection[str]) -> None:
@@ -174,8 +173,7 @@ class Committer:
         epochs, which the abort or gc removes. A node that is cut off refuses the write, or cannot
         make it durable.
         """
-        absent = Ledger.unwritten(driver.name, driver.query_id, driver.target, once=driver.once)
-        moved = (ledger or absent).moved()
+        moved = (ledger or _absent(driver)).moved()
         try:
             return self.registers.swap(moved).stamp == moved.stamp
         except DecisionLost:
@@ -323,6 +321,11 @@ class Committer:
             self.store.discard(ledger.name, sorted(over), ledger.stamp, parts)
         except StoreError as error:
             log.warning("Keeping leftovers of %s until the next commit: %s", ledger.name, error)
+
+
+def _absent(driver: Driver) -> Ledger:
+    """The ledger of a driver's sink before its first write."""
+    return Ledger.unwritten(driver.name, driver.query_id, driver.target, once=driver.once)
 
 
 def _parts(receipts: Iterable[Receipt]) -> tuple[Part, ...]:

@@ -373,3 +373,21 @@ def test_a_table_with_the_name_of_a_word_is_followed(
         mysql.execute(f"TRUNCATE TABLE {shop}.{name.strip('`')}")
         with pytest.raises(StoreRefused, match="by a statement"):
             rows(made, begin)
+
+
+def test_a_type_that_looks_like_another_one_is_refused_beside_a_table_that_has_that(
+    url: str, mysql: Cursor, shop: str, mysql_name: str
+) -> None:
+    """The log describes both tables alike."""
+    if mysql_name != "mariadb":
+        pytest.skip("MySQL has no such types")
+    mysql.execute(f"CREATE TABLE {shop}.a (id INT PRIMARY KEY, u BINARY(16))")
+    mysql.execute(f"CREATE TABLE {shop}.b (id INT PRIMARY KEY)")
+    made = feed(url, f"{shop}.*")
+    begin = made.begin()
+    mysql.execute(f"ALTER TABLE {shop}.b ADD COLUMN u UUID")
+    altered = made.latest()["gtids"]
+    mysql.execute(f"INSERT INTO {shop}.a VALUES (1, 'x')")
+    mysql.execute(f"INSERT INTO {shop}.b VALUES (1, UUID())")
+    with pytest.raises(StoreRefused, match=f"{shop}.b has column 'u' of type uuid"):
+        rows(feed(url, f"{shop}.*", skipTransactions=altered), begin)
