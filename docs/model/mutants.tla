@@ -12,7 +12,6 @@ ByToken(m)     == S.led[m.name].stamp = m.over \/ ("new" \in DOMAIN m /\ S.led[m
 UnlessItCuts(m)     == m.kind = "cut" \/ S.led[m.name].stamp = m.over
 UnlessItDecides(m)  == m.kind = "decide" \/ S.led[m.name].stamp = m.over
 
-
 \* ---- the log
 StagesByPartition(a, arrives, late) ==
   LET m == [kind |-> "stage", c |-> <<a, att[a].done + 1>>] IN

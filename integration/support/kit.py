@@ -147,39 +147,26 @@ def two_streams_of_redis(url: str, key: str, env: Mapping[str, str]) -> Streamin
 
 def table_of_mysql(url: str, name: str, env: Mapping[str, str]) -> StreamingSource:
     """A new table on a server whose log can be followed; each row is a transaction."""
-    cursor = mysql.connect(url).cursor()
-    cursor.execute(f"CREATE TABLE {name} (id VARCHAR(40) PRIMARY KEY, times INT NOT NULL)")
-
-    def append(ids: Sequence[str]) -> None:
-        for one in ids:
-            cursor.execute(f"INSERT INTO {name} VALUES (%s, 1)", [one])
-
-    def change(ids: Sequence[str]) -> None:
-        for one in ids:
-            cursor.execute(f"UPDATE {name} SET times = times + 1 WHERE id = %s", [one])
-
-    return StreamingSource(
-        format="mysql",
-        options={"url": url, "dbtable": name, "startingPosition": _executed(url)},
-        latest={"startingPosition": "latest"},
-        limit="maxRowsPerBatch",
-        ordered=True,
-        env=env,
-        append=append,
-        change=change,
-    )
+    return _rows_of_mysql(url, [name], name, env)
 
 
 def tables_of_mysql(url: str, name: str, env: Mapping[str, str]) -> StreamingSource:
-    """Three new tables in one stream; the rows of an append alternate between them."""
+    """Three new tables in one stream; the rows of an append are spread over them."""
+    mysql.connect(url).cursor().execute("SET GLOBAL binlog_row_metadata = FULL")
+    found = _rows_of_mysql(url, [f"{name}_{at}" for at in range(3)], f"{name}_*", env)
+    fewer = {"dbtable": f"{name}_*,!{name}_0"}
+    return replace(found, column="get_json_object(_row, '$.id')", fewer=fewer)
+
+
+def _rows_of_mysql(
+    url: str, tables: Sequence[str], dbtable: str, env: Mapping[str, str]
+) -> StreamingSource:
     cursor = mysql.connect(url).cursor()
-    cursor.execute("SET GLOBAL binlog_row_metadata = FULL")
-    for at in range(3):
-        columns = "id VARCHAR(40) PRIMARY KEY, times INT NOT NULL"
-        cursor.execute(f"CREATE TABLE {name}_{at} ({columns})")
+    for name in tables:
+        cursor.execute(f"CREATE TABLE {name} (id VARCHAR(40) PRIMARY KEY, times INT NOT NULL)")
 
     def table(one: str) -> str:
-        return f"{name}_{crc32(one.encode()) % 3}"
+        return tables[crc32(one.encode()) % len(tables)]
 
     def append(ids: Sequence[str]) -> None:
         for one in ids:
@@ -191,15 +178,13 @@ def tables_of_mysql(url: str, name: str, env: Mapping[str, str]) -> StreamingSou
 
     return StreamingSource(
         format="mysql",
-        options={"url": url, "dbtable": f"{name}_*", "startingPosition": _executed(url)},
-        column="get_json_object(_row, '$.id')",
+        options={"url": url, "dbtable": dbtable, "startingPosition": _executed(url)},
         latest={"startingPosition": "latest"},
         limit="maxRowsPerBatch",
         ordered=True,
         env=env,
         append=append,
         change=change,
-        fewer={"dbtable": f"{name}_*,!{name}_0"},
     )
 
 

@@ -106,12 +106,9 @@ def links(
     if fault.kind in (MUTE, DEAF):
         if fault.driver == AWAY:
             others.append(driver)
-        sent = [(one, name) for name in others]
-        beyond = others if fault.driver == NEAR else []
-        return [
-            *(sent if fault.kind == MUTE else [(name, one) for one, name in sent]),
-            *_both([driver], beyond),
-        ]
+        mute = fault.kind == MUTE
+        silent = [(one, name) if mute else (name, one) for name in others]
+        return [*silent, *_both([driver], others if fault.driver == NEAR else [])]
     if fault.kind in (LOSSY, SLOW):
         return [*_both([one], [*others, driver])]
     # The machine is on the smaller side, or on the larger one, of two halves.

@@ -55,14 +55,20 @@ class SourceWorld(Struck):
     """
 
     def __init__(
-        self, network: Network, cluster: Cluster, sink: MySqlProcess, home: Path, spark: ChaosSpark
+        self,
+        network: Network,
+        cluster: Cluster,
+        sink: MySqlProcess,
+        home: Path,
+        spark: ChaosSpark,
+        seed: int,
     ) -> None:
         super().__init__(home, spark, (QUERY,))
         self.network, self.target, self.sink = network, cluster, sink
         self.source: Source = source_of(cluster)
         self.tried, self.acknowledged = 0, set[int]()
         self.notes: list[str] = []
-        self.chance = random.Random(f"{home} feeds")
+        self.chance = random.Random(f"{seed} feeds")
         # A reader may meet rows of a primary that the others have left, and that it loses later.
         self.expected = ALONE | {"UnreadLost"}
         self._tolerates = False
@@ -137,7 +143,7 @@ class SourceRun(ClusterRun):
         self.tell(f"{target.name} {target.version}, followed into MySQL")
         spark = ChaosSpark(self.home / "spark", network.places[DRIVER].within)
         stack.enter_context(closing(spark))
-        self.keeper = SourceWorld(network, target, sink, self.home, spark)
+        self.keeper = SourceWorld(network, target, sink, self.home, spark, self.seed)
         self.keeper.deadline = self.began + 600 + 300 * self.kills
         stack.callback(self.keeper.close)
         self.keeper.source.prepare()

@@ -33,12 +33,12 @@ def strike(world: Struck, fault: Fault, chance: random.Random) -> str:
     world.calm = False
     with STRIKES.get(fault.kind, _cut)(world, fault, one, chance):
         world.hold(fault.seconds)
-        harm = _harm(world, fault)
+        dropped = _dropped(world, fault)
     world.target.wait_until_whole()
     world.calm = True
     world.advance(1, GOES_ON)
     after = world.target.leader()
-    seen = [f"{moment}, {one}", *harm]
+    seen = [f"{moment}, {one}", *dropped]
     seen += [f"leader {before} to {after}"] if after != before else []
     seen += [f"{world.drivers - drivers} restarts"] if world.drivers != drivers else []
     seen += [f"named as lost: {what}" for what in world.notes[losses:]]
@@ -73,7 +73,7 @@ def _reached(admin: Admin, moment: str, epochs: dict[str, int]) -> bool:
     return any(sink.is_unfinished for sink in sinks)
 
 
-def _harm(world: Struck, fault: Fault) -> list[str]:
+def _dropped(world: Struck, fault: Fault) -> list[str]:
     """What a cut did; waits for the first packet, without which nothing was cut.
 
     Raises:

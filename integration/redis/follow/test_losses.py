@@ -168,7 +168,7 @@ def test_whatever_happens_to_a_stream_nothing_is_lost_unnoticed_or_doubled(
     assert len(read) == len({*read})
 
 
-@pytest.mark.parametrize("many", [10, 15])
+@pytest.mark.parametrize("many", [9, 10, 15])
 def test_another_stream_is_noticed_whose_ids_are_the_same(keys: Keys, many: int) -> None:
     """By what the last entry holds that was read."""
     made = keys.feed()
@@ -179,7 +179,10 @@ def test_another_stream_is_noticed_whose_ids_are_the_same(keys: Keys, many: int)
     keys.client.delete(keys)
     for n in range(many):
         keys.client.xadd(keys, {"n": 50 + n}, f"{n + 1}-0")
-    with pytest.raises(UnreadLost, match="is not the one that was read"):
+    kind, said = (UnreadLost, "is not the one that was read")
+    if many < 10:  # a server that lags looks the same
+        kind, said = StoreUnreachable, "ends with entry 9-0 on this server"
+    with pytest.raises(kind, match=said):
         followed(made, at, None)
 
 

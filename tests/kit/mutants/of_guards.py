@@ -55,7 +55,7 @@ def takes_empty_for_new(ledger: Ledger, *case: Any) -> Verdict:
     return Verdict.NEXT if ledger.decision.epoch < 0 else judge(ledger, *case)
 
 
-@plant("a loss told by a read", "C24", at=f"{COMMIT}.Committer._is_present")
+@plant("a loss claimed by a read", "C24", at=f"{COMMIT}.Committer._is_present")
 def trusts_a_read(*_case: Any) -> bool:
     """What one node answered counts as the store's state."""
     return True
