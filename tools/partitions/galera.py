@@ -61,6 +61,13 @@ class GaleraCluster(BehindAddress):
             for one in states
         )
 
+    def wait_until_whole(self) -> None:
+        """A node that could not apply a transaction leaves for good: an operator restarts it."""
+        for name in self.machines:
+            if self._state(name).get("wsrep_local_state_comment") == "Inconsistent":
+                self.nodes[name].kill()
+        super().wait_until_whole()
+
     def _state(self, name: str) -> dict[str, str]:
         found = self.asked(name, OF_GALERA)
         return {row["Variable_name"]: row["Value"] for row in found}
