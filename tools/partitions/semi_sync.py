@@ -63,7 +63,9 @@ class SemiSync(BehindAddress):
         return self._primary
 
     def is_whole(self) -> bool:
-        return all(name == self._primary or self._is_replica(name) for name in self.machines)
+        (primary,) = self.ask(self._primary, "SELECT @@super_read_only AS reads_only")
+        others = [name for name in self.machines if name != self._primary]
+        return not primary["reads_only"] and all(map(self._is_replica, others))
 
     def _is_served(self) -> bool:
         """Whether some replica hears the primary; the operator stands on the replicas' side."""
