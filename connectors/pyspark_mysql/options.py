@@ -211,6 +211,21 @@ FOLLOWING = (
         " stream can follow.",
         transactions,
     ),
+    Option(
+        "onSchemaChange",
+        "After an `ALTER TABLE` that keeps all stored values: `stop` stops the query; `continue`"
+        " reads on, and the statement is a row with `_op` = `s`. A dropped column is null from then"
+        " on, a new one is left out. It needs `binlog_row_metadata=FULL`.",
+        choice("stop", "continue"),
+        "stop",
+    ),
+    Option(
+        "onTruncate",
+        "A `TRUNCATE` or `DROP` of a table: `stop` stops the query; `row` makes it a row with `_op`"
+        " = `t`, by which a sink empties its target.",
+        choice("stop", "row"),
+        "stop",
+    ),
     *TLS,
     *(COLUMNS if one.name == COLUMNS.name else one for one in FOLLOWS),
 )

@@ -38,8 +38,13 @@ WORDS = {
     # Spark's and Delta's _change_type
     "update_postimage": WRITE,
     "update_preimage": NOTHING,
+    # A change of columns, which a stream of sparkonce tells
+    "s": NOTHING,
 }
 """Operations, in any case. The image before an update is ignored, as the update suffices."""
+
+EMPTYING = ("t", "truncate")
+"""Debezium's operation for TRUNCATE, in any case: it deletes all rows of the target."""
 
 
 @lru_cache(maxsize=2)
@@ -89,7 +94,7 @@ def split_operations(rows: pa.RecordBatch, name: str | None) -> RowOperations:
         raise BadRow(
             f"Column {name!r} holds {describe_value(rows.column(name)[row])}, which is not"
             f" an operation; the row: {describe_row(rows, row)}",
-            why=f"option opColumn accepts {', '.join(WORDS)}",
+            why=f"option opColumn accepts {', '.join((*WORDS, *EMPTYING))}",
             todo="translate it before the sink, or filter out these rows",
         )
     deleted = pa.array(list(WORDS.values()), pa.bool_()).take(found)
@@ -98,6 +103,54 @@ def split_operations(rows: pa.RecordBatch, name: str | None) -> RowOperations:
         places = pc.indices_nonzero(deleted.is_valid())
         rows, deleted = rows.take(places), deleted.take(places)
     return RowOperations(rows, deleted if pc.any(deleted).as_py() else None, places)
+
+
+class Emptied(NamedTuple):
+    """Rows behind the last one that empties their target.
+
+    Attributes:
+        rows: without rows that it deletes, and without those that empty a target.
+        targets: the names of the emptied targets.
+    """
+
+    rows: pa.RecordBatch
+    targets: tuple[str, ...] = ()
+
+
+def behind_emptying(
+    rows: pa.RecordBatch,
+    name: str | None,
+    target_of: Callable[[pa.RecordBatch], pa.Array] | None = None,
+) -> Emptied:
+    """Apply the rows that empty a target to the rows before them.
+
+    Args:
+        rows: of one chunk, in their order.
+        name: of the operation column.
+        target_of: the names of the targets of rows; None for a single target, whose name is empty.
+    """
+    if name is None:
+        return Emptied(rows)
+    words = pc.utf8_lower(rows.column(name).cast(pa.string()))
+    places = pc.indices_nonzero(pc.is_in(words, value_set=pa.array(EMPTYING)))
+    if not len(places):
+        return Emptied(rows)
+    if target_of is None:
+        return Emptied(rows.slice(places[-1].as_py() + 1), ("",))
+    last = dict(zip(target_of(rows.take(places)).to_pylist(), places.to_pylist(), strict=True))
+    targets = target_of(rows).to_pylist()
+    kept = [at for at, target in enumerate(targets) if at > last.get(target, -1)]
+    return Emptied(rows.take(pa.array(kept, pa.int64())), tuple(last))
+
+
+def cant_empty(name: str | None, why: str) -> OptionError:
+    """The error of a sink that can't empty its target as a row of operation ``t`` asks."""
+    return OptionError(
+        f"Column {name!r} holds 't', a TRUNCATE or DROP, which this sink can't apply",
+        why=why,
+        todo="empty the target by hand, and filter out these rows; or follow the table with"
+        " onTruncate=stop",
+    )
 
 
 def require_unstored(name: str | None, *others: str | None) -> None:

@@ -19,6 +19,7 @@ from integration.support.elasticsearch import (
     row,
 )
 from integration.support.epochs import COUNTER, ElasticsearchQuery, cut_each
+from integration.support.histories import drawn
 from integration.support.marks import slow_cases
 from integration.support.proxy import Proxy
 
@@ -306,3 +307,39 @@ def test_delete_is_done_whatever_else_its_row_holds(index: Index, bad: str) -> N
         row = pa.record_batch([pa.array([1]), pa.array([op]), value], schema)
         query.run_batches(epoch, [row])
         assert len(index.documents()) == 1 - epoch
+
+
+HISTORY = pa.schema([(name, pa.string()) for name in ("name", "op", "place")]).insert(
+    0, pa.field("id", pa.int64())
+)
+
+
+@pytest.mark.parametrize("seed", [0, 1, *slow_cases(*range(2, 24))])
+def test_a_truncate_empties_the_index_in_its_place(index: Index, seed: int) -> None:
+    places = ("a", "b") if seed % 2 else ("a",)
+    history = drawn(seed, *places)
+    target = f"{index}-{{place}}" if seed % 2 else f"{index}-a"
+    create = "false" if seed % 2 else "true"
+    how = {"key": "id", "opColumn": "op", "chunkRows": "3", "createIndex": create}
+    query = index.into(HISTORY, index=target, **how)
+    keep_log(query)
+    store, decided = query.sink.store, list[Any]()
+    apply = store.apply
+
+    def applied(manifest: Any, *given: Any, **named: Any) -> Any:
+        decided.append(manifest)
+        return apply(manifest, *given, **named)
+
+    store.apply = applied
+    for epoch, parts in enumerate(history.epochs):
+        query.run(epoch, *parts)
+    del store.apply
+    for manifest in decided:  # an hour late
+        apply_again(query, manifest)
+    for place in places:
+        if index.client.indices.exists(index=f"{index}-{place}"):
+            found = documents(index.client, f"{index}-{place}")
+            names = {int(key): one["name"] for key, one in found.items()}
+            assert names == history.stored[place]
+        else:
+            assert not history.stored[place]

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from integration.support.epochs import Make, MySqlQuery
+from integration.support.histories import drawn
 from integration.support.marks import slow_cases
 from integration.support.mysql import Table
 
@@ -408,3 +409,39 @@ def test_sequence_alone_needs_no_right_to_delete(table: Table, rows: Any) -> Non
     query = table.checked(schema, url=url, key="id", sequenceColumn="at")
     query.run(0, [{"id": "a", "v": "2", "at": 2}, {"id": "a", "v": "1", "at": 1}])
     assert rows("id, v") == [("a", "2")]
+
+
+HISTORY = pa.schema([("id", pa.int64()), ("name", pa.string()), ("op", pa.string())])
+
+
+@pytest.mark.parametrize("seed", [0, 1, *slow_cases(*range(2, 40))])
+def test_a_truncate_empties_the_table_in_its_place(table: Table, seed: int) -> None:
+    history = drawn(seed, "")
+    table.create("id BIGINT PRIMARY KEY, name VARCHAR(9)")
+    query = table.query(HISTORY, key="id", opColumn="op", chunkRows=str(1 + seed % 5))
+    for epoch, parts in enumerate(history.epochs):
+        found = [[{name: one[name] for name in HISTORY.names} for one in part] for part in parts]
+        query.run(epoch, *found)
+    assert dict(table.rows("id, name")) == history.stored[""]
+
+
+def test_a_truncate_with_a_sequence_is_refused(table: Table) -> None:
+    table.create("id BIGINT PRIMARY KEY, name VARCHAR(9)")
+    query = table.query(HISTORY, key="id", opColumn="op", sequenceColumn="id")
+    with pytest.raises(OptionError, match="'t', a TRUNCATE or DROP"):
+        query.stage(0, [{"id": None, "name": None, "op": "t"}])
+
+
+def test_a_truncate_takes_effect_only_with_its_epoch(table: Table) -> None:
+    table.create("id BIGINT PRIMARY KEY, name VARCHAR(2) NOT NULL")
+    query = table.query(HISTORY, key="id", opColumn="op")
+    query.run(0, [{"id": 1, "name": "a", "op": "c"}])
+    with pytest.raises(BadRow):
+        query.run(
+            1,
+            [
+                {"id": None, "name": None, "op": "t"},
+                {"id": 2, "name": "too long", "op": "c"},
+            ],
+        )
+    assert table.stored() == [(1, "a")]

@@ -14,7 +14,8 @@ from pyspark_mysql.binlog.events import HEADER, Event, LoggedStatement
 from pyspark_mysql.binlog.gtids import GtidRange
 from pyspark_mysql.binlog.names import FollowedNames
 from pyspark_mysql.binlog.reader import BinlogReader
-from pyspark_mysql.binlog.statements import ANSI_QUOTES, MSSQL, NO_BACKSLASH_ESCAPES, Effect, effect
+from pyspark_mysql.binlog.statements import Effect, effect
+from pyspark_mysql.binlog.tokens import ANSI_QUOTES, MSSQL, NO_BACKSLASH_ESCAPES
 from sparkonce.errors import StoreRefused
 
 T = ("shop", "orders")

@@ -146,7 +146,7 @@ def test_slice_of_a_batch_is_encoded_alone() -> None:
 def test_a_chunk_has_lengths_what_it_says_of_itself_and_rows() -> None:
     packed = ChunkEncoder(DETAIL)(chunk([("a", b"\1", 1), ("'", b"", 2)]))
     raw = CODEC.decompress(packed[8:], int.from_bytes(packed[:8], "little"), asbytes=True)
-    about = b'{"bad": [], "nulls": []}'
+    about = b'{"bad": [], "nulls": [], "empties": false}'
     head = struct.pack("<4I", 2, len(about), 16, 15)
     assert raw == head + about + b"('a',X'01',1e0),('''',X'',2e0),"
 

@@ -18,11 +18,12 @@ TEMPLATE = Path(__file__).with_name("page.md")
 CODE = "sparkonce"
 POINTS = {
     "stage": "a task appends a chunk to the log",
-    "prepare": "the driver checks that every chunk exists",
+    "prepare": "the driver checks that every chunk exists; in a cluster it fences the lanes",
     "lock": "the driver reads and locks the ledger's row",
     "publish": "one script decides, applies and finishes a small epoch",
     "decide": "the driver writes the ledger",
     "apply": "the rows of a chunk take effect",
+    "settle": "the driver records the progress of a cluster's lanes",
     "show": "the alias makes the epoch visible",
     "drop": "the driver deletes chunks",
     "commit": "COMMIT",

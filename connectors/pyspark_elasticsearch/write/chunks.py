@@ -1,7 +1,8 @@
 """Encodes rows as the compressed lines of a ``_bulk`` request, and decodes rows from lines.
 
-A chunk is a header (count of operations; bytes of bad rows, and in total) and zstd of the bad rows
-as JSON and of the lines. The lines have marks for values that are unknown when a task stages.
+A chunk is a header (count of operations; bytes of JSON, and in total) and zstd of the JSON and of
+the lines. The JSON has the bad rows and the indices that the chunk empties first; it is empty
+without both. The lines have marks for values that are unknown when a task stages.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import base64
 import json
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
@@ -20,7 +22,7 @@ from pyspark_elasticsearch.server import bulk
 from pyspark_elasticsearch.target import templates
 from pyspark_elasticsearch.write import values
 from pyspark_elasticsearch.write.documents import BulkMode, Documents, RowGuard, script
-from sparkonce.change import split_operations
+from sparkonce.change import Emptied, behind_emptying, cant_empty, split_operations
 from sparkonce.exactly_once.bad_rows import reasons
 from sparkonce.protocol import Reasons
 from sparkonce.values import from_json, letters
@@ -57,6 +59,7 @@ class DocumentChunk(NamedTuple):
     operations: int  # the number of operations in its lines
     lines: bytes  # of the request, with marks
     bad: list[Letter]  # rows without lines
+    emptied: list[str]  # the indices to empty first; an empty name is that of the target
 
     def weight(self, rows: int, at: int) -> int:
         """The number of rows of the operation `at` in a chunk that was made from `rows`.
@@ -79,26 +82,27 @@ class DocumentChunk(NamedTuple):
         return lines
 
 
-def packed(texts: Any, bad: list[Letter]) -> bytes:
+def packed(texts: Any, bad: list[Letter], emptied: Sequence[str] = ()) -> bytes:
     """The chunk with these lines."""
-    aside = json.dumps(bad).encode() if bad else b""
+    about = json.dumps({"bad": bad, "emptied": emptied}).encode() if bad or emptied else b""
     lines = all_bytes(texts)
-    body = b"".join([aside, lines]) if aside else lines
+    body = b"".join([about, lines]) if about else lines
     squeezed: bytes = pa.Codec("zstd", 1).compress(body, asbytes=True)
-    return HEAD.pack(len(texts), len(aside), len(aside) + len(lines)) + squeezed
+    return HEAD.pack(len(texts), len(about), len(about) + len(lines)) + squeezed
 
 
 def unpacked(payload: bytes) -> DocumentChunk:
     """Decode a chunk; `ValueError` if it is invalid."""
     try:
-        count, aside, size = HEAD.unpack_from(payload)
+        count, begin, size = HEAD.unpack_from(payload)
         raw = pa.Codec("zstd").decompress(
             memoryview(payload)[HEAD.size :], decompressed_size=size, asbytes=True
         )
     except (struct.error, pa.ArrowException) as error:
         raise ValueError(str(error)) from None
-    bad = json.loads(raw[:aside]) if aside else []
-    return DocumentChunk(count, raw[aside:], [Letter(*one) for one in bad])
+    about = json.loads(raw[:begin]) if begin else {"bad": [], "emptied": []}
+    bad = [Letter(*one) for one in about["bad"]]
+    return DocumentChunk(count, raw[begin:], bad, about["emptied"])
 
 
 def chunk_name(attempt: str, seq: int) -> str:
@@ -135,10 +139,23 @@ class ChunkEncoder:
 
     def __call__(self, rows: pa.RecordBatch) -> bytes:
         """Encode rows as a chunk; `BadRow` or `ValueError` if one cannot be a document."""
-        return self.split(rows)[0] if self.documents.aside else packed(self._lines(rows), [])
+        if self.documents.aside:
+            return self.split(rows)[0]
+        rows, emptied = self._behind_emptying(rows)
+        return packed(self._lines(rows), [], emptied)
+
+    def _behind_emptying(self, rows: pa.RecordBatch) -> Emptied:
+        """The rows behind the last TRUNCATE of their index, and these indices."""
+        documents, parts = self.documents, self.documents.parts
+        named = partial(templates.names, parts, reserved=documents.reserved) if parts else None
+        found = behind_emptying(rows, documents.op, named)
+        if found.targets and documents.order:
+            raise cant_empty(documents.op, "with versionColumn the order of rows does not matter")
+        return found
 
     def split(self, rows: pa.RecordBatch) -> tuple[bytes, Reasons]:
         """See `BadRowSplitter.split`."""
+        rows, emptied = self._behind_emptying(rows)
         fit, bad = separate_bad_rows(rows, lambda part: (part, self._lines(part)))
         schema = self.documents.arrow if bad else pa.schema([])
         aside = [letters.of_row(one.reason, one.row, schema, self.documents.key) for one in bad]
@@ -147,7 +164,7 @@ class ChunkEncoder:
         else:  # only good rows count for the last row of a key, or the sum of its rows
             whole = pa.Table.from_batches([part for part, _ in fit], rows.schema).combine_chunks()
             lines = self._lines(whole.to_batches()[0]) if fit else pa.array([], pa.string())
-        return packed(lines, aside), reasons(bad)
+        return packed(lines, aside, emptied), reasons(bad)
 
     def _lines(self, rows: pa.RecordBatch) -> Any:
         """One text for each row with an effect: its action and its document."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -20,12 +20,13 @@ from pyspark_elasticsearch.target.aliases import IndexNames
 from pyspark_elasticsearch.write import chunks
 from pyspark_elasticsearch.write.chunks import DocumentChunk, begun_script, chunk_name, unpacked
 from pyspark_elasticsearch.write.documents import Documents
+from pyspark_elasticsearch.write.emptying import empty
 from pyspark_elasticsearch.write.preflight import TargetWatch
 from pyspark_elasticsearch.write.sending import ORDINAL_BITS, PAUSE, RefusedDocument, Sender
 from sparkonce import codec
 from sparkonce.codec import FORGET, reading
 from sparkonce.delivery import DecisionOver, EpochDelivery
-from sparkonce.errors import RowRefused, StoreRefused
+from sparkonce.errors import RowRefused, StoreRefused, StoreUnreachable
 from sparkonce.exactly_once import conflicts
 from sparkonce.exactly_once.bad_rows import BEFORE, OF_TASK, MaxBadRows
 from sparkonce.exactly_once.ledger import from_record
@@ -195,6 +196,8 @@ class Delivery(EpochDelivery[SentChunk]):
         self.width = 1 if self.documents.mode.in_order else means.cluster.parallelism
         self.aside = DeadLetterWriter(self, means.log, self.documents, index)
         self._marked = time.monotonic()
+        # The first chunk of this try, those that were sent since, and whether one failed.
+        self._first, self._sent_ones, self._failed = 0, set[int](), False
 
     @cached_property
     def to(self) -> Destination:
@@ -234,6 +237,7 @@ class Delivery(EpochDelivery[SentChunk]):
         """See `EpochDelivery.resume`."""
         manifest, means, documents = self.manifest, self.means, self.documents
         done, total = self._begun(), len(self.places)
+        self._first = done or 0
         if done is None or not (total or documents.overwrites):
             raise DecisionOver
         if done:
@@ -292,6 +296,15 @@ class Delivery(EpochDelivery[SentChunk]):
 
     def apply_chunk(self, ordinal: int) -> SentChunk:
         """See `EpochDelivery.apply_chunk`. Versions and guards keep the order of chunks."""
+        try:
+            sent = self._sent(ordinal)
+        except BaseException:
+            self._failed = True
+            raise
+        self._sent_ones.add(ordinal)
+        return sent
+
+    def _sent(self, ordinal: int) -> SentChunk:
         place = self.places[ordinal]
         found = self.means.log.fetch(place)
         if found.payload is None or len(found.payload) != place.size:
@@ -299,10 +312,13 @@ class Delivery(EpochDelivery[SentChunk]):
         sender = self.sender
         with reading(place.id):
             chunk, judged, fence = unpacked(found.payload), found.judged, sender.to.fence
+        # If several chunks have rows of a key, the last one stays, in any order of arrival.
+        version = fence << ORDINAL_BITS | ordinal
+        if chunk.emptied:
+            self._empty(chunk.emptied, ordinal, version)
         lines = chunk.filled(
             name=chunk_name(place.attempt, place.seq),
-            # If several chunks have rows of a key, the last one stays, in any order of arrival.
-            version=fence << ORDINAL_BITS | ordinal,
+            version=version,
             script=begun_script(self.documents.mode, self.manifest.sink, fence, ordinal),
             stamp=aliases.stamp(self.manifest.sink, fence),
         )
@@ -314,6 +330,18 @@ class Delivery(EpochDelivery[SentChunk]):
         if tried > len(refused):
             self.counter.stored = True
         return SentChunk(place, found, chunk, lines, refused)
+
+    def _empty(self, indices: Sequence[str], ordinal: int, version: int) -> None:
+        """Empty indices once all earlier chunks are sent; other threads send those."""
+        while not self._sent_ones.issuperset(range(self._first, ordinal)):
+            if self._failed:
+                raise StoreUnreachable("An earlier chunk of the epoch failed")
+            time.sleep(0.01)
+        for index in indices:
+            for one in empty(self.means.cluster, self.sender, index or self.to.index, version):
+                why, todo = advice(one.item.status, one.item.error)
+                what = f"A document of index {index or self.to.index} can't be deleted"
+                raise self.stopped_by(f"{what}: {one.reason}", why, todo)
 
     def _missing(self, place: ChunkPlace) -> Exception:
         """The error for a missing chunk: lost data, or the work of another driver."""

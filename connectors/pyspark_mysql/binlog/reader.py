@@ -13,7 +13,15 @@ from dataclasses import dataclass, replace
 from typing import IO, TypeAlias
 
 from pyspark_mysql.binlog import events
-from pyspark_mysql.binlog.events import HEADER, Event, LogFile, LogPlace, TransactionBegin
+from pyspark_mysql.binlog.carrying import Carrier, NotCarried
+from pyspark_mysql.binlog.events import (
+    HEADER,
+    Event,
+    LogFile,
+    LoggedStatement,
+    LogPlace,
+    TransactionBegin,
+)
 from pyspark_mysql.binlog.gtids import Gtid, GtidRange
 from pyspark_mysql.binlog.names import FollowedNames, TableName
 from pyspark_mysql.binlog.statements import Effect, effect
@@ -36,6 +44,16 @@ class RowChanges:
 
 
 @dataclass(frozen=True)
+class TableStatement:
+    """A statement on a table that the stream carries on, see `carrying.Carrier`."""
+
+    begin: TransactionBegin
+    operation: str
+    name: TableName
+    text: str
+
+
+@dataclass(frozen=True)
 class BinlogRefusal:
     """A change of a transaction that the log does not have row by row; why, and what to do."""
 
@@ -53,7 +71,8 @@ class TransactionEnd:
     gtid: Gtid
 
 
-Step: TypeAlias = RowChanges | BinlogRefusal | TransactionEnd
+Change: TypeAlias = RowChanges | TableStatement
+Step: TypeAlias = Change | BinlogRefusal | TransactionEnd
 
 # Statements that MariaDB itself logs at the end of a transaction without an XID_EVENT.
 ENDS = (b"COMMIT", b"ROLLBACK")
@@ -95,6 +114,7 @@ class BinlogReader:
         skipped: GTIDs of transactions whose rows are not emitted, whatever they did.
         mariadb: whether the server is a MariaDB.
         behind: the place of the last read transaction, if the events begin with it.
+        carrier: of statements to carry on; by default none is.
 
     Attributes:
         place: of the last read transaction, if all before it in the log have been read.
@@ -108,8 +128,10 @@ class BinlogReader:
         *,
         mariadb: bool,
         behind: LogPlace | None = None,
+        carrier: Carrier | None = None,
     ) -> None:
         self._names, self._known = names, dict[bytes, TableName | None]()
+        self._carrier = carrier or Carrier(names, mariadb)
         self._wanted, self._skipped, self._mariadb = wanted, {*skipped}, mariadb
         self.place, self._behind = behind, behind
         self._file, self._passed_any = LogFile(), False
@@ -120,7 +142,7 @@ class BinlogReader:
         self._begin: TransactionBegin | None = None
         self._at, self._left, self._over, self._gives_rows, self._touches = 0, 0, False, True, False
         # Steps are held until the end of their transaction, which shows that it took effect.
-        self._held = list[tuple[RowChanges | BinlogRefusal, tuple[int, int] | None]]()
+        self._held = list[tuple[Change | BinlogRefusal, tuple[int, int] | None]]()
         self._spool = _Spool()
         self._tables: dict[bytes, tuple[TableName, LoggedTable] | None] = {}
         self._takes: dict[int, Callable[[Event, TransactionBegin], None]] = {
@@ -134,6 +156,11 @@ class BinlogReader:
             events.PARTIAL_UPDATE: self._rows,
             **dict.fromkeys((*events.ROWS, *events.COMPRESSED), self._rows),
         }
+
+    @property
+    def current(self) -> LogPlace | None:
+        """The place of the current transaction."""
+        return self._begin and LogPlace(self._file, self._at, str(self._begin.gtid))
 
     def steps(self, found: Iterable[Event]) -> Iterator[Step]:
         """The steps of the wanted transactions, until all of them have been read."""
@@ -227,7 +254,7 @@ class BinlogReader:
         self._held.clear()
         self._spool.clear()
 
-    def _hold(self, step: RowChanges | BinlogRefusal) -> None:
+    def _hold(self, step: Change | BinlogRefusal) -> None:
         """Keep a step until the end of its transaction."""
         slot = None
         if isinstance(step, RowChanges) and (slot := self._spool.put(step.data)):
@@ -258,22 +285,36 @@ class BinlogReader:
         statement = events.statement(event)
         self._over = begin.alone or statement.text in ENDS
         if not self._gives_rows:
+            self._carrier.forget()
             return
         done = effect(statement, self._names, mariadb=self._mariadb)
         if done is Effect.TAKEN_BACK:
             self._refuse_rows(begin, ROLLED_BACK)
         elif done is not Effect.NOTHING:
+            self._carry(begin, statement, done)
+        elif statement.text[:6].upper() == b"CREATE":
+            self._carrier.create(statement)
+
+    def _carry(self, begin: TransactionBegin, statement: LoggedStatement, done: Effect) -> None:
+        """Carry on a statement that changes followed tables, or refuse it."""
+        found = self._carrier.take(statement)
+        if isinstance(found, NotCarried):
             text = statement.text[:200].decode(errors="replace")
+            doubt = f"; {found.why}" if found.why else ""
             self._hold(
                 BinlogRefusal(
                     begin.gtid,
                     f"changes the table by a statement: {text}",
                     "or may do so: the log has no rows of the statement, and the table may have"
-                    " other columns since",
+                    f" other columns since{doubt}",
                     "reconcile the target with the table",
                     alters=done is Effect.COLUMNS,
                 )
             )
+            return
+        text = statement.text.decode(errors="replace")
+        for one in found:
+            self._hold(TableStatement(begin, one.operation, one.name, text))
 
     def _map(self, event: Event, begin: TransactionBegin) -> None:  # noqa: ARG002
         # The 6 bytes are the number by which rows name the table, until the server reopens it.
@@ -287,6 +328,8 @@ class BinlogReader:
         name = self._known[key]
         found = name and (name, table(data[at + 8 + size : event.end], mariadb=self._mariadb))
         self._tables[data[at : at + 6]] = found
+        if found:
+            self._carrier.describe(*found)
 
     def _rows(self, event: Event, begin: TransactionBegin) -> None:
         found = self._tables.get(event.data[event.at : event.at + 6])

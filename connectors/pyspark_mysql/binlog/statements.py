@@ -1,7 +1,7 @@
 """Judges what a logged statement may have done to a table, because the log has no rows of it.
 
 A list of forms has the statements that do not change the table. Any other statement may have
-changed it.
+changed it. Of some the effect is known: they empty tables, create one, or alter its columns.
 """
 
 from __future__ import annotations
@@ -10,15 +10,23 @@ import enum
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import pymysql
 
+from pyspark_mysql.binlog.alter_table import Unproven, column_clauses
 from pyspark_mysql.binlog.events import LoggedStatement
-from pyspark_mysql.binlog.names import FollowedNames, folded
-
-# Bits of ``sql_mode``. MSSQL is of MariaDB.
-ANSI_QUOTES, MSSQL, NO_BACKSLASH_ESCAPES = 1 << 2, 1 << 10, 1 << 20
+from pyspark_mysql.binlog.layouts import STRICT, ColumnClause
+from pyspark_mysql.binlog.names import FollowedNames, TableName, folded
+from pyspark_mysql.binlog.tokens import (
+    ANSI_QUOTES,
+    NO_BACKSLASH_ESCAPES,
+    UNKNOWN,
+    Cursor,
+    Token,
+    split,
+    tokens_of,
+)
 
 # Python's names of character sets that it decodes as the server does.
 CODECS = {"binary": "utf-8", "utf8": "utf-8", "utf8mb3": "utf-8", "utf8mb4": "utf-8"}
@@ -167,18 +175,44 @@ class Effect(enum.Enum):
     TAKEN_BACK = 3
 
 
-class Token(NamedTuple):
-    """A word, a quoted name (`), a string (') or a sign, whose kind is the sign itself."""
-
-    kind: str
-    text: str
-
-
-# From here on the tokens of a text are uncertain.
-UNKNOWN = Token("?", "")
-
 # The number of bytes of a statement that are parsed.
 LONGEST = 1 << 20
+
+
+class Emptying(NamedTuple):
+    """TRUNCATE or DROP of followed tables."""
+
+    names: tuple[TableName, ...]
+
+
+class Creation(NamedTuple):
+    """CREATE TABLE of a followed table, which is empty then."""
+
+    name: TableName
+
+
+class Alteration(NamedTuple):
+    """ALTER TABLE of a followed table, by clauses that concern columns."""
+
+    name: TableName
+    clauses: tuple[ColumnClause, ...]
+    strict: bool  # whether the server rejects it where a value would not fit
+
+
+KnownEffect: TypeAlias = Emptying | Creation | Alteration
+
+
+def known_effect(
+    logged: LoggedStatement, names: FollowedNames, *, mariadb: bool
+) -> KnownEffect | None:
+    """What a statement did to followed tables, if it has one of three forms; else None.
+
+    The settings by which the server parsed it must not matter.
+    """
+    readings = [*_readings(logged, names, mariadb=mariadb)]
+    found = [one.known(mariadb=mariadb) for one in readings if one.is_possible]
+    is_certain = readings[0].is_possible and all(one == found[0] for one in found)
+    return found[0] if is_certain else None
 
 
 def effect(logged: LoggedStatement, names: FollowedNames, *, mariadb: bool) -> Effect:
@@ -202,16 +236,19 @@ def _readings(
     for one in texts:
         for other in (0, ANSI_QUOTES, NO_BACKSLASH_ESCAPES, ANSI_QUOTES | NO_BACKSLASH_ESCAPES):
             if not other or any(sign in one for sign in '"\\'):
-                tokens = [*_tokens(one, logged.mode ^ other, mariadb=mariadb)]
+                tokens = [*tokens_of(one, logged.mode ^ other, mariadb=mariadb)]
                 tokens += [] if is_whole else [UNKNOWN]
-                yield _Statement(tokens, logged.database, names)
+                yield _Statement(tokens, logged, names)
 
 
 class _Statement:
     """A statement in tokens. Names without a database belong to the default database."""
 
-    def __init__(self, tokens: Sequence[Token], default: str, names: FollowedNames) -> None:
-        self.tokens, self.default, self.names = tokens, folded(default), names
+    def __init__(
+        self, tokens: Sequence[Token], logged: LoggedStatement, names: FollowedNames
+    ) -> None:
+        self.tokens, self.logged, self.names = tokens, logged, names
+        self.default = folded(logged.database)
         self.shape = _shape(tokens)
         if found := _form(SETTING).fullmatch(self.shape):
             self.shape = found[1]
@@ -225,6 +262,63 @@ class _Statement:
         if UNKNOWN not in self.tokens and self._passes():
             return Effect.NOTHING
         return Effect.ROWS if self.shape.split(" ")[0] in DATA else Effect.COLUMNS
+
+    def known(self, *, mariadb: bool) -> KnownEffect | None:
+        """See `known_effect`."""
+        found = Cursor(self.tokens)
+        if found.word("CREATE"):
+            return self._created(found)
+        if found.word("TRUNCATE"):
+            found.word("TABLE")
+            return self._emptied(found)
+        if found.word("DROP"):
+            is_table = found.word("TABLE", "TABLES")
+            found.words("IF EXISTS")
+            return self._emptied(found) if is_table else None
+        return self._altered(found, mariadb=mariadb) if found.word("ALTER") else None
+
+    def _created(self, found: Cursor) -> Creation | None:
+        if not found.word("TABLE") or found.peek("IF") or self._has_query:
+            return None
+        name = self._followed(found)
+        return Creation(name) if name else None
+
+    def _emptied(self, found: Cursor) -> Emptying | None:
+        names = [self._followed(found)]
+        while found.sign(","):
+            names.append(self._followed(found))
+        found.word("RESTRICT", "CASCADE")
+        _wait(found)
+        found.sign(";")
+        if not found.ended or None in names:
+            return None
+        return Emptying(tuple(one for one in names if one))
+
+    def _altered(self, found: Cursor, *, mariadb: bool) -> Alteration | None:
+        if not found.word("TABLE"):
+            return None
+        found.words("IF EXISTS")
+        name = self._followed(found)
+        _wait(found)
+        clauses = list[ColumnClause]()
+        for one in split([token for token in found.rest if token.kind != ";"]):
+            if not _matches_any(CLAUSES, _shape(one)):
+                try:
+                    clauses += column_clauses(one, mariadb=mariadb)
+                except Unproven:
+                    return None
+        strict = bool(self.logged.mode & STRICT)
+        return Alteration(name, tuple(clauses), strict) if name else None
+
+    def _followed(self, found: Cursor) -> TableName | tuple[()] | None:
+        """A name: that of a followed table, empty for another table, None if it is uncertain."""
+        table = found.name()
+        database = self.logged.database
+        if found.sign("."):
+            database, table = table, found.name()
+        if self.names.match(database, table):
+            return database, table
+        return None if self.names.may_match(folded(database), folded(table)) else ()
 
     @property
     def is_possible(self) -> bool:
@@ -282,6 +376,14 @@ class _Statement:
         return folded(self.tokens[int(part[1:])].text if part[:1] == "`" else part)
 
 
+def _wait(found: Cursor) -> None:
+    """Take MariaDB's time-out of a lock."""
+    if found.word("WAIT"):
+        found.number()
+    else:
+        found.word("NOWAIT")
+
+
 def _split(clauses: str) -> list[str]:
     return [one + " " for one in clauses.rstrip(" ").split(" , ")]
 
@@ -336,54 +438,3 @@ def _decoded(logged: LoggedStatement, names: FollowedNames) -> tuple[str, bool]:
     except ValueError:
         first = next(at for at, one in enumerate(text) if one > 127)
         return text[:first].decode(), False
-
-
-SPACE = r"[ \t\n\v\f\r]"
-WORD = r"[0-9A-Za-z_$\u0080-\U0010ffff]"
-
-
-@lru_cache
-def _expression(mode: int, *, mariadb: bool) -> re.Pattern[str]:
-    """The regular expression of a token. Comments that a server executes are not comments."""
-    escaped = "" if mode & NO_BACKSLASH_ESCAPES else r"|\\."
-    inside = "" if mode & NO_BACKSLASH_ESCAPES else r"\\"
-    double = f'"(?:[^"{inside}]{escaped}|"")*"'
-    quotes = r'(?P<quotes>"(?:[^"]|"")*")' if mode & ANSI_QUOTES else f"(?P<double>{double})"
-    brackets = r"|(?P<brackets>\[(?:[^\]]|\]\])*\])" if mode & MSSQL and mariadb else ""
-    run = "M?!" if mariadb else "!"
-    return re.compile(
-        rf"(?P<space>{SPACE}+)"
-        rf"|(?P<opens>/\*{run}(?:\d{{5,6}}(?!\d)|(?!\d)))|(?P<closes>\*/)"
-        rf"|(?P<comment>/\*(?!{run}).*?\*/|--(?=[\x00-\x20\x7f]|\Z)[^\n]*|\#[^\n]*)"
-        rf"|(?P<string>'(?:[^'{inside}]{escaped}|'')*')"
-        rf"|(?P<ticks>`(?:[^`]|``)*`)|{quotes}{brackets}"
-        rf"|(?!\$\w*\$)(?P<word>{WORD}+)"  # newer strings of MySQL begin with $tag$
-        r"|(?P<sign>/(?!\*)|[^\x00-\x20\x7f\u0080-\U0010ffff/'\"`\\\[\]])",
-        re.DOTALL,
-    )
-
-
-def _tokens(text: str, mode: int, *, mariadb: bool) -> Iterator[Token]:
-    """The tokens of a text; `UNKNOWN` for invalid text, or where the server may see another."""
-    expression, at, inside = _expression(mode, mariadb=mariadb), 0, False
-    while at < len(text):
-        found = expression.match(text, at)
-        kind = found.lastgroup if found else None
-        if found is None or kind is None or kind == ("opens" if inside else "closes"):
-            break
-        inside = inside != (kind in ("opens", "closes"))
-        yield from _token(kind, found[0])
-        at = found.end()
-    if inside or at < len(text):
-        yield UNKNOWN
-
-
-def _token(kind: str, text: str) -> Iterator[Token]:
-    if kind in ("ticks", "quotes", "brackets"):
-        yield Token("`", text[1:-1].replace(text[-1] * 2, text[-1]))
-    elif kind in ("string", "double"):
-        yield Token("'", text)
-    elif kind == "word":  # some servers do not treat blanks beyond ASCII as blanks
-        yield UNKNOWN if any(map(str.isspace, text)) else Token(kind, text)
-    elif kind == "sign":
-        yield Token(text, text)

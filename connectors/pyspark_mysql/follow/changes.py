@@ -20,7 +20,8 @@ from pymysql.constants import FIELD_TYPE
 
 from pyspark_mysql.binlog import events, tables
 from pyspark_mysql.binlog.images import PADDING, ByteBuffer, Numbers, RowImage
-from pyspark_mysql.binlog.reader import RowChanges
+from pyspark_mysql.binlog.names import TableName
+from pyspark_mysql.binlog.reader import Change, RowChanges, TableStatement
 from pyspark_mysql.binlog.tables import BinlogColumn, LoggedTable
 from pyspark_mysql.binlog.values import DAY, differ, values
 from pyspark_mysql.follow.table import BEFORE, GTID, META, OP, TS, FollowedTable, require_readable
@@ -45,13 +46,28 @@ PROTOCOL_TYPES = {
 
 
 class Changes:
-    """Builds batches of a schema. The key of each row must have the columns of `key`, if given."""
+    """Builds batches of a schema.
 
-    def __init__(self, schema: pa.Schema, key: Sequence[str] | None, table: FollowedTable) -> None:
-        self.schema, self.key, self.table = schema, key, table
+    Args:
+        schema: of the batches.
+        key: the columns that the key of each row must have; None for any.
+        table: whose rows they are.
+        lenient: whether a column that the log lacks is null, and a column of another type is read
+            as long as each value fits.
+    """
 
-    def batches(self, rows: Iterable[RowChanges]) -> Iterator[pa.RecordBatch]:
-        """The rows, in their order.
+    def __init__(
+        self,
+        schema: pa.Schema,
+        key: Sequence[str] | None,
+        table: FollowedTable,
+        *,
+        lenient: bool = False,
+    ) -> None:
+        self.schema, self.key, self.table, self.lenient = schema, key, table, lenient
+
+    def batches(self, rows: Iterable[Change]) -> Iterator[pa.RecordBatch]:
+        """The rows, in their order, and statements that the stream carries on.
 
         Raises:
             StoreRefused: the log lacks a column, or has another type or another key.
@@ -59,31 +75,58 @@ class Changes:
         """
         yield from map(self._batch, in_blocks(rows))
 
-    def _batch(self, changes: list[RowChanges]) -> pa.RecordBatch:
-        block = Block(self.table, changes)
+    def _batch(self, changes: list[Change]) -> pa.RecordBatch:
+        rows = [one for one in changes if isinstance(one, RowChanges)]
+        if not rows:
+            return statements(
+                [one for one in changes if isinstance(one, TableStatement)], self.schema
+            )
+        block = Block(self.table, rows, lenient=self.lenient)
         if self.key is not None:
             block.require_key(self.key)
         return pa.RecordBatch.from_arrays([*map(block.column, self.schema)], schema=self.schema)
 
 
-def in_blocks(rows: Iterable[RowChanges]) -> Iterator[list[RowChanges]]:
-    """The rows in runs of one table and one layout, of about `BLOCK` bytes at most."""
+def in_blocks(rows: Iterable[Change]) -> Iterator[list[Change]]:
+    """The rows in runs of one layout, of about `BLOCK` bytes at most; and runs of statements."""
     for window in in_windows(rows):
-        for _, run in groupby(window, lambda one: (one.name, id(one.table))):
+        for _, run in groupby(window, layout_of):
             yield [*run]
 
 
-def in_windows(rows: Iterable[RowChanges]) -> Iterator[list[RowChanges]]:
+def in_windows(rows: Iterable[Change]) -> Iterator[list[Change]]:
     """The rows in runs of about `BLOCK` bytes at most, whatever their tables."""
-    window, size = list[RowChanges](), 0
+    window, size = list[Change](), 0
     for one in rows:
         if window and size > BLOCK:
             yield window
             window, size = [], 0
         window.append(one)
-        size += len(one.data)
+        size += len(one.data) if isinstance(one, RowChanges) else len(one.text)
     if window:
         yield window
+
+
+def layout_of(one: Change) -> tuple[TableName, int] | None:
+    """Identifies the layout of rows; None for statements."""
+    return (one.name, id(one.table)) if isinstance(one, RowChanges) else None
+
+
+def statements(
+    found: Sequence[TableStatement], schema: pa.Schema, **texts: Sequence[str]
+) -> pa.RecordBatch:
+    """Statements as rows; `texts` are the values of further columns, and all others are null."""
+    known = {
+        OP: pa.array([one.operation for one in found]),
+        GTID: pa.array([str(one.begin.gtid) for one in found]),
+        TS: pa.array([one.begin.micros for one in found], META[TS]),
+        **{name: pa.array(each, pa.string()) for name, each in texts.items()},
+    }
+    columns = [
+        known[one.name].cast(one.type) if one.name in known else pa.nulls(len(found), one.type)
+        for one in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 class Layout(Protocol):
@@ -99,8 +142,11 @@ class Layout(Protocol):
 class Block:
     """Rows of one layout, from one or several events."""
 
-    def __init__(self, followed: Layout, changes: list[RowChanges]) -> None:
+    def __init__(
+        self, followed: Layout, changes: Sequence[RowChanges], *, lenient: bool = False
+    ) -> None:
         self.changes, self.table = changes, followed.completed(changes[0].table)
+        self.lenient = lenient
         self.named = followed.named(self.table)
         data = b"".join([*(one.data for one in changes), PADDING])
         self.buffer, image = ByteBuffer(data), RowImage(self.table.columns)
@@ -175,6 +221,8 @@ class Block:
 
     def _values(self, field: pa.Field, rows: Numbers) -> pa.Array:
         """The values of a column in the given rows."""
+        if field.name.lower() not in self.named and self.lenient:
+            return pa.nulls(len(rows), field.type)
         if field.name.lower() not in self.named:
             raise StoreRefused(
                 f"Column {field.name!r} is not in rows that {self._where} logged",
@@ -183,7 +231,9 @@ class Block:
             )
         cells = self.cells[self.named[field.name.lower()]].of(rows)
         try:
-            require_readable(logged_as(cells.column), field.type)
+            logged = logged_as(cells.column)
+            if not (self.lenient and _is_checked(logged.natural, field.type)):
+                require_readable(logged, field.type)
             return _converted(values(cells, self.buffer), cells.column, field.type)
         except OptionError as error:
             raise self._altered(field, error) from None
@@ -216,6 +266,12 @@ def logged_as(logged: BinlogColumn) -> ResultColumn:
         length = (meta & 255) + (scale > 0) + (not logged.unsigned)
     code, binary = PROTOCOL_TYPES.get(code, code), logged.charset is None
     return ResultColumn(logged.name, code, length, scale, bool(logged.unsigned), True, binary)
+
+
+def _is_checked(logged: pa.DataType, kind: pa.DataType) -> bool:
+    """Whether Arrow converts between these types only values that stay equal."""
+    exact = (types.is_integer, types.is_decimal)
+    return all(any(is_one(one) for is_one in exact) for one in (logged, kind))
 
 
 def _converted(found: pa.Array, column: BinlogColumn, kind: pa.DataType) -> pa.Array:

@@ -20,9 +20,8 @@ import pyarrow as pa
 from pymysql.constants import FIELD_TYPE
 
 from pyspark_mysql.binlog.events import LogPlace
-from pyspark_mysql.binlog.gtids import GtidRange
 from pyspark_mysql.binlog.names import FollowedNames, TableName
-from pyspark_mysql.binlog.reader import RowChanges
+from pyspark_mysql.binlog.reader import Change, RowChanges, TableStatement
 from pyspark_mysql.binlog.tables import charsets
 from pyspark_mysql.follow import fitness, snapshot
 from pyspark_mysql.follow.feed import warn_of
@@ -255,7 +254,7 @@ class DatabaseFeed(LogFeed):
     def _snapshot(self, split: TablePiece, rows: RowsAsJson) -> Iterator[pa.RecordBatch]:
         table, piece = self._table(split.name), split.piece
         own = FollowedNames.one(table.name)
-        since = self._rows(piece.behind, GtidRange(), in_snapshot=True, names=own)
+        since = self._rows_since(piece.behind, own)
         typed = pa.schema([*map(_as_logged, table.columns.values()), (OP, pa.string())])
         found = Snapshot(self.session, table, typed).read(piece, since)
         yield from rows.of_snapshot(found, split.name, table.key)
@@ -268,8 +267,9 @@ class DatabaseFeed(LogFeed):
         names = FollowedNames(tuple(map(_name, split.tables)))
         rows_of_all = self._rows(split.behind, wanted, names=names)
         of_known = (one for one in rows_of_all if ".".join(one.name) in known)
+        outside = _not_in_snapshot(of_known, split.limits)
         limits = {name: low for name, low in split.limits.items() if low is not None}
-        yield from rows.batches(self._described(of_known), limits)
+        yield from rows.batches(self._described(outside), limits)
         fitness.require_all_read(split.behind, wanted)
 
     def _table(self, name: str) -> FollowedTable:
@@ -279,12 +279,12 @@ class DatabaseFeed(LogFeed):
             self._looked_up[name] = followed(self.session, _name(name))
         return self._looked_up[name]
 
-    def _described(self, rows: Iterable[RowChanges]) -> Iterator[RowChanges]:
-        """The rows; rejects those that the log does not describe."""
+    def _described(self, changes: Iterable[Change]) -> Iterator[Change]:
+        """The changes; rejects rows that the log does not describe."""
         known = set[tuple[TableName, int]]()
-        for one in rows:
+        for one in changes:
             # By name, too: tables with the same columns share one description.
-            if (one.name, id(one.table)) not in known:
+            if isinstance(one, RowChanges) and (one.name, id(one.table)) not in known:
                 known.add((one.name, id(one.table)))
                 self._require_described(one)
             yield one
@@ -347,6 +347,25 @@ class DatabaseFeed(LogFeed):
             self._known[name] = {one.name for one in columns}
             _require_no_meta(name, self._known[name])
         return self._known[name]
+
+
+def _not_in_snapshot(
+    changes: Iterable[Change], limits: Mapping[str, int | None]
+) -> Iterator[Change]:
+    """The changes; rejects statements on a table of which the query has read a part.
+
+    The epoch also has a later part of the table, whose rows the statement did not change.
+    """
+    for one in changes:
+        name = ".".join(one.name)
+        if isinstance(one, TableStatement) and name in limits:
+            raise StoreRefused(
+                f"Transaction {one.begin.gtid} changes table {name} during its snapshot:"
+                f" {one.text[:200]}",
+                why="the stream has read a part of the table as it was before",
+                todo="start a new query: this query can no longer complete its snapshot",
+            )
+        yield one
 
 
 def _warn_of_forgotten(after: Position, end: Position) -> None:

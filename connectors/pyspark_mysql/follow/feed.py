@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark_mysql.binlog.events import LogPlace
 from pyspark_mysql.binlog.gtids import GtidRange
 from pyspark_mysql.binlog.names import FollowedNames
-from pyspark_mysql.binlog.reader import BinlogRefusal, RowChanges
+from pyspark_mysql.binlog.reader import BinlogRefusal, Change, RowChanges
 from pyspark_mysql.follow import fitness, snapshot
 from pyspark_mysql.follow.changes import Changes
 from pyspark_mysql.follow.log_feed import READING, SNAPSHOT, LogFeed, log
@@ -58,6 +58,8 @@ class MySqlFeed(LogFeed):
         server = self._server()
         with translated(READING):
             fitness.require_all_logged(self.session)
+            if self.carries_alterations:  # a later start may name columns of earlier rows
+                self.table.require_columns(self.schema)
             self.table  # noqa: B018 (raises if it does not exist)
         if starts == SNAPSHOT:
             return {"gtids": server.executed, SNAPSHOT: None}
@@ -101,21 +103,22 @@ class MySqlFeed(LogFeed):
             table = self.table
             if isinstance(split, SnapshotPiece):
                 reader = Snapshot(self.session, table, self.schema)
-                since = self._rows(split.behind, GtidRange(), in_snapshot=True)
-                yield from reader.read(split, since)
+                yield from reader.read(split, self._rows_since(split.behind))
             else:
                 yield from self._changes(split)
 
     def _changes(self, split: TransactionSplit) -> Iterator[pa.RecordBatch]:
         wanted, known = self._wanted(split.behind, split.end, split.place), split.table
 
-        def rows() -> Iterator[RowChanges]:
+        def rows() -> Iterator[Change]:
             for one in self._rows(split.behind, wanted):
-                if known is None and not one.table.named:
+                if known is None and isinstance(one, RowChanges) and not one.table.named:
                     self._laid_out(split.behind)
-                yield one
+                if OP in self.schema.names or isinstance(one, RowChanges):
+                    yield one
 
-        changes = Changes(self.schema, None, known or self.table)
+        lenient = self.carries_alterations
+        changes = Changes(self.schema, None, known or self.table, lenient=lenient)
         yield from changes.batches(rows())
         fitness.require_all_read(split.behind, wanted)
 
@@ -126,7 +129,7 @@ class MySqlFeed(LogFeed):
         """
         if not self._is_laid_out:
             unnamed, _ = False, self.table  # read the table before the log
-            with self._steps(behind, GtidRange(), skips=False) as steps:
+            with self._steps(behind, GtidRange(), strict=True) as steps:
                 for step in steps:
                     if isinstance(step, BinlogRefusal) and step.alters and unnamed:
                         raise StoreRefused(
@@ -145,7 +148,10 @@ class MySqlFeed(LogFeed):
     @cached_property
     def _checked_columns(self) -> bool:
         """Reject unreadable columns before any row is read."""
-        self.table.require_columns(self.schema)
+        if self.carries_alterations:
+            self.table.require_names_in_log()
+        else:
+            self.table.require_columns(self.schema)
         warn_of(self.table, self.schema)
         return True
 

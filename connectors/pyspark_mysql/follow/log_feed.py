@@ -8,27 +8,32 @@ from __future__ import annotations
 import logging
 import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
 import pymysql
 
+from pyspark_mysql.binlog.carrying import Carrier
 from pyspark_mysql.binlog.events import UPDATE, LogPlace
 from pyspark_mysql.binlog.gtids import GtidRange, Gtids, gtids
 from pyspark_mysql.binlog.images import PADDING, RowImage
-from pyspark_mysql.binlog.names import FollowedNames
+from pyspark_mysql.binlog.layouts import TableLayout
+from pyspark_mysql.binlog.names import FollowedNames, TableName
 from pyspark_mysql.binlog.reader import (
     BinlogReader,
     BinlogRefusal,
+    Change,
     RowChanges,
     Step,
     TransactionEnd,
 )
+from pyspark_mysql.binlog.tables import Charsets, charsets
 from pyspark_mysql.follow import fitness
 from pyspark_mysql.follow.fitness import LogServer
-from pyspark_mysql.follow.request import NOT_THERE, log_behind
+from pyspark_mysql.follow.request import NOT_THERE, files_up_to, log_behind, log_between
 from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.failures import number, translated
 from sparkonce.errors import StoreRefused
@@ -122,6 +127,30 @@ class LogFeed(ABC):
         with translated(READING), self.session.connected() as live:
             return live.mariadb
 
+    @cached_property
+    def _charsets(self) -> Charsets:
+        return charsets(self.session)
+
+    @property
+    def carries_alterations(self) -> bool:
+        """Whether the stream carries on an ALTER that keeps every stored value."""
+        return bool(self.options["onSchemaChange"] == "continue")
+
+    def _former(self, name: TableName, place: LogPlace | None) -> TableLayout | None:
+        """The layout of a table before a transaction, from the log, the last file first."""
+        with translated(READING):
+            files = files_up_to(self.session, place)
+            for begin in reversed(files):
+                own, mariadb = FollowedNames.one(name), self._mariadb
+                carrier = Carrier(own, mariadb, alterations=True, truncations=True)
+                carrier.charsets = self._charsets.names
+                reader = BinlogReader(own, GtidRange(), (), mariadb=mariadb, carrier=carrier)
+                with closing(log_between(self.session, begin, place)) as events:
+                    deque(reader.steps(events), maxlen=0)
+                if layout := carrier.layout(name):
+                    return layout
+        return None
+
     def _gtids(self, text: str) -> Gtids:
         return gtids(text, mariadb=self._mariadb)
 
@@ -147,6 +176,11 @@ class LogFeed(ABC):
             read = self._gtids(read).joined(server.purged)
         return read
 
+    def _rows_since(self, behind: str, names: FollowedNames | None = None) -> Iterator[RowChanges]:
+        """The rows that changed in the table, or in one with these names, since a snapshot."""
+        found = self._rows(behind, GtidRange(), in_snapshot=True, names=names)
+        return (one for one in found if isinstance(one, RowChanges))
+
     def _rows(
         self,
         behind: str,
@@ -154,9 +188,12 @@ class LogFeed(ABC):
         *,
         in_snapshot: bool = False,
         names: FollowedNames | None = None,
-    ) -> Iterator[RowChanges]:
-        """The rows that the transactions changed, of all tables or of those with these names."""
-        with self._steps(behind, wanted, skips=not in_snapshot, names=names) as steps:
+    ) -> Iterator[Change]:
+        """What the transactions changed in all tables, or in those with these names.
+
+        During a snapshot these are rows only.
+        """
+        with self._steps(behind, wanted, strict=in_snapshot, names=names) as steps:
             for step in steps:
                 if isinstance(step, BinlogRefusal):
                     todo = (
@@ -167,7 +204,7 @@ class LogFeed(ABC):
                     )
                     what = f"Transaction {step.gtid} {step.what}"
                     raise StoreRefused(what, step.why, step.todo + todo)
-                if isinstance(step, RowChanges):
+                if not isinstance(step, TransactionEnd):
                     yield step
 
     @contextmanager
@@ -176,14 +213,24 @@ class LogFeed(ABC):
         behind: str,
         wanted: GtidRange,
         *,
-        skips: bool = True,
+        strict: bool = False,
         names: FollowedNames | None = None,
     ) -> Iterator[Iterator[Step]]:
-        skipped = (skips and self.options["skipTransactions"]) or ()
+        """The steps; with `strict` the options neither skip nor carry on any."""
+        skipped = (not strict and self.options["skipTransactions"]) or ()
         with translated(READING):
             place, mariadb = self._place(behind), self._mariadb
             names = names or self.names
-            found = BinlogReader(names, wanted, skipped, mariadb=mariadb, behind=place)
+            carrier = Carrier(names, mariadb)
+            if not strict:
+                carrier.alterations = self.carries_alterations
+                carrier.truncations = self.options["onTruncate"] == "row"
+            found = BinlogReader(
+                names, wanted, skipped, mariadb=mariadb, behind=place, carrier=carrier
+            )
+            if carrier.alterations:
+                carrier.charsets = self._charsets.names
+                carrier.former = lambda name: self._former(name, found.current)
             try:
                 with log_behind(self.session, behind, place, mariadb=mariadb) as events:
                     yield found.steps(events)
@@ -226,7 +273,7 @@ class _Epoch:
 
     def _count(self, step: Step) -> int:
         if not isinstance(step, RowChanges):
-            return int(isinstance(step, BinlogRefusal))
+            return int(not isinstance(step, TransactionEnd))
         self.named = self.named and step.table.named
         if self._most is None:
             return 1

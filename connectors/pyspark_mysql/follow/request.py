@@ -49,6 +49,27 @@ def log_behind(
         yield found
 
 
+def files_up_to(session: MySqlSession, place: LogPlace | None) -> list[str]:
+    """The files of the log up to that of a place; none if the log no longer has it."""
+    names = [str(name) for name, *_ in session.run("SHOW BINARY LOGS")]
+    file = place.file.name if place else ""
+    return names[: names.index(file) + 1] if file in names else []
+
+
+def log_between(session: MySqlSession, begin: str, place: LogPlace | None) -> EventStream:
+    """The events from the begin of a file up to the transaction at a place."""
+    file = ""
+    with closing(_sent(session, "", begin)) as found:
+        for event in found:
+            if event.kind == events.ROTATE:
+                file = events.file_name(event)
+            elif event.kind in events.BEGINS and place and file == place.file.name:
+                size = event.end - event.at + events.HEADER
+                if event.end_in_file - size >= place.at:
+                    return
+            yield event
+
+
 def _begun(
     session: MySqlSession, after: str, place: LogPlace | None, *, mariadb: bool
 ) -> EventStream:

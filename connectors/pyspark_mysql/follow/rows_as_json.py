@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -12,9 +13,9 @@ import pyarrow.compute as pc
 
 from pyspark_mysql.binlog.images import Numbers
 from pyspark_mysql.binlog.names import TableName
-from pyspark_mysql.binlog.reader import RowChanges
+from pyspark_mysql.binlog.reader import Change, RowChanges, TableStatement
 from pyspark_mysql.binlog.tables import Charsets, LoggedTable
-from pyspark_mysql.follow.changes import Block, in_windows, logged_as
+from pyspark_mysql.follow.changes import Block, in_windows, layout_of, logged_as, statements
 from pyspark_mysql.follow.table import BEFORE, META, OP
 from sparkonce.values.text import to_json
 
@@ -60,9 +61,9 @@ class RowsAsJson:
         self.schema, self._layout = schema, LogLayout(charsets)
 
     def batches(
-        self, rows: Iterable[RowChanges], limits: Mapping[str, int]
+        self, rows: Iterable[Change], limits: Mapping[str, int]
     ) -> Iterator[pa.RecordBatch]:
-        """The rows, in their order.
+        """The rows, in their order, and statements that the stream carries on.
 
         Args:
             rows: as logged.
@@ -74,25 +75,34 @@ class RowsAsJson:
             ValueUnreadable: a value is not valid for its type.
         """
         for window in in_windows(rows):
-            found = [self._of_table(window, places, limits) for places in _by_table(window)]
+            found = [self._of_layout(window, places, limits) for places in _by_layout(window)]
             if len(found) == 1:
                 yield found[0][0]
             else:
                 yield _in_order(*zip(*found, strict=True))
 
-    def _of_table(
-        self, window: Sequence[RowChanges], places: Sequence[int], limits: Mapping[str, int]
+    def _of_layout(
+        self, window: Sequence[Change], places: Sequence[int], limits: Mapping[str, int]
     ) -> tuple[pa.RecordBatch, Numbers]:
-        """The rows of one table, each with the place of its event in the window."""
-        name, changes = ".".join(window[places[0]].name), [window[at] for at in places]
-        found = _JsonBlock(Block(self._layout, changes), name)
-        columns = [found.column(one.name).cast(one.type) for one in self.schema]
+        """The rows of one table and layout, or statements, each with its place in the window."""
+        name, found = ".".join(window[places[0]].name), [window[at] for at in places]
+        changes = [one for one in found if isinstance(one, RowChanges)]
+        if not changes:
+            return self._statements(found), np.array(places)
+        block = _JsonBlock(Block(self._layout, changes), name)
+        columns = [block.column(one.name).cast(one.type) for one in self.schema]
         batch = pa.RecordBatch.from_arrays(columns, schema=self.schema)
-        at = np.array(places)[found.change_of]
+        at = np.array(places)[block.change_of]
         if name not in limits:
             return batch, at
-        read = found.up_to(limits[name])
+        read = block.up_to(limits[name])
         return batch.filter(read), at[read.to_numpy(zero_copy_only=False)]
+
+    def _statements(self, found: Sequence[Change]) -> pa.RecordBatch:
+        told = [one for one in found if isinstance(one, TableStatement)]
+        names = [".".join(one.name) for one in told]
+        texts = [json.dumps({"statement": one.text}, ensure_ascii=False) for one in told]
+        return statements(told, self.schema, **{TABLE: names, ROW: texts})
 
     def of_snapshot(
         self, batches: Iterable[pa.RecordBatch], name: str, key: Sequence[str]
@@ -113,11 +123,11 @@ class RowsAsJson:
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
-def _by_table(window: Sequence[RowChanges]) -> Iterable[list[int]]:
+def _by_layout(window: Sequence[Change]) -> Iterable[list[int]]:
     """The places of the rows of each table and layout: one block decodes them together."""
-    found = dict[tuple[TableName, int], list[int]]()
+    found = dict[tuple[TableName, int] | None, list[int]]()
     for at, one in enumerate(window):
-        found.setdefault((one.name, id(one.table)), []).append(at)
+        found.setdefault(layout_of(one), []).append(at)
     return found.values()
 
 

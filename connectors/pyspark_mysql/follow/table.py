@@ -157,6 +157,15 @@ class FollowedTable:
                 self._require_read(column.name)
                 require_readable(column, one.type)
 
+    def require_names_in_log(self) -> None:
+        """Reject a server whose log does not describe columns, for a stream that needs it."""
+        if not self.logs_names:
+            raise StoreRefused(
+                f"onSchemaChange=continue needs {LOGS_NAMES}=FULL",
+                why="the log would not have the names of columns, which an ALTER may change",
+                todo=f"SET GLOBAL {LOGS_NAMES}=FULL, also in the server's configuration file",
+            )
+
     def require_key(self) -> None:
         """Reject a primary key whose values can't be read from the log."""
         for name in self.key:

@@ -4,7 +4,8 @@ A chunk is the size of its content (8 bytes), and the content compressed by zstd
 
 - the number of rows, and the number of bytes of JSON (4 bytes each),
 - the length of each row (4 bytes; all numbers are little-endian),
-- JSON with the bad rows, and with the names of the columns that contain a null,
+- JSON with the bad rows, the names of the columns that contain a null, and whether the chunk first
+  empties the target,
 - the texts of the rows, ``(1,'a'),(2,NULL),``.
 
 The lengths allow to cut a chunk between any two rows: to fit it into a packet, or to find the row
@@ -26,7 +27,7 @@ import pyarrow.compute as pc
 from pyspark_mysql.server.literals import LITERAL, literals
 from pyspark_mysql.target.coercions import Coercion, of_null
 from pyspark_mysql.write.plan import TableRows
-from sparkonce.change import RowOperations, split_operations
+from sparkonce.change import RowOperations, behind_emptying, cant_empty, split_operations
 from sparkonce.exactly_once.bad_rows import reasons
 from sparkonce.protocol import Reasons
 from sparkonce.values import letters, spark_types
@@ -53,6 +54,7 @@ class ChunkEncoder:
     def __init__(self, detail: TableRows) -> None:
         self.columns, self.key, self.zero_for_null = detail.columns, detail.key, detail.added
         self.folded, self.op, self.aside = detail.folded, detail.op, detail.aside
+        self.order = detail.order
         self.never_null = [*self.key, *filter(None, [detail.order])]
         self.checks = _checks(detail)
         # Needed only for bad rows.
@@ -65,19 +67,32 @@ class ChunkEncoder:
             BadRow: a key is null, or an operation is unknown.
             ValueError: a value has no literal.
         """
-        return self.split(rows)[0] if self.aside else self._packed(rows, self._texts(rows), [])
+        if self.aside:
+            return self.split(rows)[0]
+        rows, empties = self._behind_emptying(rows)
+        return self._packed(rows, self._texts(rows), [], empties=empties)
 
     def split(self, rows: pa.RecordBatch) -> tuple[bytes, Reasons]:
         """See `BadRowSplitter.split`."""
+        rows, empties = self._behind_emptying(rows)
         texts, bad = separate_bad_rows(rows, self._texts, self.key)
         about = [letters.of_row(one.reason, one.row, self.schema, self.key) for one in bad]
         whole = pa.concat_arrays(texts or [pa.array([], pa.binary())])
-        return self._packed(rows, whole, about), reasons(bad)
+        return self._packed(rows, whole, about, empties=empties), reasons(bad)
 
-    def _packed(self, rows: pa.RecordBatch, texts: Array, bad: list[Letter]) -> bytes:
+    def _behind_emptying(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, bool]:
+        """The rows behind the last TRUNCATE, and whether there is one."""
+        left, targets = behind_emptying(rows, self.op)
+        if targets and self.order:
+            raise cant_empty(self.op, "with sequenceColumn the order of rows does not matter")
+        return left, bool(targets)
+
+    def _packed(
+        self, rows: pa.RecordBatch, texts: Array, bad: list[Letter], *, empties: bool
+    ) -> bytes:
         nulls = [name for name in self.columns if rows.column(name).null_count]
         lengths = pc.binary_length(texts).buffers()[1]
-        about = json.dumps({"bad": bad, "nulls": nulls}).encode()
+        about = json.dumps({"bad": bad, "nulls": nulls, "empties": empties}).encode()
         head = HEAD.pack(len(texts), len(about))
         raw = b"".join([head, memoryview(lengths)[: 4 * len(texts)], about, all_bytes(texts)])
         packed: bytes = CODEC.compress(raw, asbytes=True)
@@ -187,11 +202,13 @@ class DecodedChunk(NamedTuple):
     Attributes:
         rows: the rows to apply.
         bad: bad rows, which have no text.
+        empties: whether the target is emptied first.
         partition: the partition of the rows; None if unknown.
     """
 
     rows: EncodedRows
     bad: list[Letter]
+    empties: bool = False
     partition: int | None = None
 
 
@@ -209,4 +226,4 @@ def decode(payload: bytes) -> DecodedChunk:
     ends = pc.cumulative_sum(pa.concat_arrays([pa.array([0], pa.int64()), each]))
     offsets = memoryview(ends.buffers()[1]).cast("q")
     rows = EncodedRows(raw[texts:], offsets, 0, count, frozenset(about["nulls"]))
-    return DecodedChunk(rows, [Letter(*one) for one in about["bad"]])
+    return DecodedChunk(rows, [Letter(*one) for one in about["bad"]], about["empties"])

@@ -7,18 +7,15 @@ from contextlib import closing
 from functools import partial
 from itertools import accumulate
 
-import pymysql
-
 from pyspark_mysql.journal.dead_letters import DeadLetters
 from pyspark_mysql.journal.log import ChunkError, StagingLog, lost, missing
 from pyspark_mysql.journal.tables import LedgerRecords, OwnTables, Progress
 from pyspark_mysql.server.client import MySqlSession
-from pyspark_mysql.server.failures import failure_of, message, translated
-from pyspark_mysql.server.literals import identifier
+from pyspark_mysql.server.failures import translated
 from pyspark_mysql.target.lookup import Target, definitions
 from pyspark_mysql.write import chunks, preflight
 from pyspark_mysql.write.gathering import writer_for
-from pyspark_mysql.write.inserting import RowWriter
+from pyspark_mysql.write.inserting import RowWriter, empty
 from pyspark_mysql.write.plan import TableRows
 from pyspark_mysql.write.refusals import RefusedRow
 from pyspark_mysql.write.statements import metadata_lock
@@ -26,7 +23,7 @@ from sparkonce import codec
 from sparkonce.change import Names
 from sparkonce.codec import FORGET, reading
 from sparkonce.delivery import DecisionOver, EpochDelivery, in_order
-from sparkonce.errors import BadRow, FailureKind, StoreRefused, StoreUnreachable
+from sparkonce.errors import BadRow, StoreUnreachable
 from sparkonce.exactly_once.bad_rows import NONE, TooManyBadRows
 from sparkonce.protocol import Applied, Manifest, Part
 from sparkonce.values.letters import Letter
@@ -76,7 +73,7 @@ class Delivery(EpochDelivery[None]):
         self.hold()
         writer = self._new_writer()
         if self.detail.overwrites:
-            self._empty()
+            empty(self.session, self.detail)
         try:
             # Closed also after a rejected row: it ends the thread that reads ahead.
             with closing(self._chunks()) as found:
@@ -86,22 +83,6 @@ class Delivery(EpochDelivery[None]):
             what = f"{error.what}; no row of epoch {self.manifest.epoch} took effect"
             raise BadRow(what, error.why, error.todo) from None
         return self.counter.applied
-
-    def _empty(self) -> None:
-        # TRUNCATE would commit: readers would see an empty table, and a bad row would leave it so.
-        try:
-            self.session.run(f"DELETE FROM {identifier(*self.detail.table)}")
-        except pymysql.MySQLError as error:
-            if failure_of(error).kind is not FailureKind.ROW:
-                raise
-            raise StoreRefused(
-                f"Table {self.detail.table_name} can't be emptied, and no row of the epoch took"
-                f" effect: {message(error)}",
-                why="the server can't delete a stored row: a foreign key of this table or another"
-                " one refers to it, or a trigger rejects the delete",
-                todo="drop that foreign key, or declare it ON DELETE CASCADE or SET NULL; or write"
-                " with option key in mode append, which deletes no row",
-            ) from None
 
     def _chunks(self) -> Generator[chunks.DecodedChunk, None, None]:
         """The chunks of an epoch; a thread reads the next while the server applies one."""

@@ -22,7 +22,7 @@ from pyspark_mysql.target.coercions import of_null
 from pyspark_mysql.target.columns import definition, named
 from pyspark_mysql.target.lookup import Target, triggers
 from pyspark_mysql.write.chunks import EncodedRows
-from pyspark_mysql.write.inserting import InsertWriter, LoadWriter, RowWriter
+from pyspark_mysql.write.inserting import InsertWriter, LoadWriter, RowWriter, empty
 from pyspark_mysql.write.plan import OWN_COLUMNS, TableRows
 from pyspark_mysql.write.refusals import PutAside, Refusals, RefusedRow, sent_in_halves
 from pyspark_mysql.write.statements import NEW, Frame, frame
@@ -229,7 +229,25 @@ class WinnerWriter(GatheringWriter):
     the order of rows: a later row may use a unique value or a parent that an earlier one released.
     """
 
+    empties = False
+
+    def begin(self) -> None:
+        """See `RowWriter.begin`."""
+        super().begin()
+        self.empties = False
+
+    def empty(self) -> None:
+        """See `RowWriter.empty`."""
+        self.session.run(f"DELETE FROM {self.table}")
+        self.empties = True
+
+    def end(self) -> bool:
+        """See `RowWriter.end`. An emptied target shows that it accepts changes."""
+        return super().end() or self.empties
+
     def _take_effect(self) -> None:
+        if self.empties:
+            empty(self.session, self.detail)
         self.session.run(self._choice())
         if self.detail.op:  # otherwise the user needs no right to delete
             self._delete(indexed=True, which=f" AND {WON}.{GONE}")

@@ -13,7 +13,7 @@ from contextlib import nullcontext
 import pymysql
 
 from pyspark_mysql.server.client import MySqlSession
-from pyspark_mysql.server.failures import failure_of, number
+from pyspark_mysql.server.failures import failure_of, message, number
 from pyspark_mysql.server.literals import HEX_TEXT, identifier
 from pyspark_mysql.target.columns import TableColumn, named, unfilled
 from pyspark_mysql.write.chunks import DecodedChunk, EncodedRows
@@ -21,7 +21,7 @@ from pyspark_mysql.write.plan import TableRows
 from pyspark_mysql.write.refusals import Refusals, RefusedRow, sent_in_halves
 from pyspark_mysql.write.statements import Frame
 from sparkonce.change import Append
-from sparkonce.errors import FailureKind
+from sparkonce.errors import FailureKind, StoreRefused
 
 ROOM = 1024
 """Bytes of a packet that are reserved for its header."""
@@ -63,6 +63,8 @@ class RowWriter(ABC):
             self.begin()
             for chunk in chunks:
                 self.refusals.partition = chunk.partition
+                if chunk.empties:
+                    self.empty()
                 for letter in chunk.bad:
                     self.refusals.of_task(letter)
                 self.write(chunk.rows)
@@ -72,6 +74,10 @@ class RowWriter(ABC):
     def begin(self) -> None:  # noqa: B027 (most writers need nothing)
         """Prepare a transaction before its first rows."""
 
+    def empty(self) -> None:
+        """Empty the target, and forget the rows so far; only where rows have an operation."""
+        raise NotImplementedError
+
     @abstractmethod
     def write(self, rows: EncodedRows) -> None:
         """Take these rows. Raises the errors of `apply`."""
@@ -79,6 +85,28 @@ class RowWriter(ABC):
     @abstractmethod
     def end(self) -> bool:
         """Apply the taken rows; whether the server stored any row. Raises as `apply`."""
+
+
+def empty(session: MySqlSession, detail: TableRows) -> None:
+    """Delete all rows of the target.
+
+    Raises:
+        StoreRefused: the server can't delete one of them.
+    """
+    # TRUNCATE would commit: readers would see an empty table, and a bad row would leave it so.
+    try:
+        session.run(f"DELETE FROM {identifier(*detail.table)}")
+    except pymysql.MySQLError as error:
+        if failure_of(error).kind is not FailureKind.ROW:
+            raise
+        raise StoreRefused(
+            f"Table {detail.table_name} can't be emptied, and no row of the epoch took effect:"
+            f" {message(error)}",
+            why="the server can't delete a stored row: a foreign key of this table or another one"
+            " refers to it, or a trigger rejects the delete",
+            todo="drop that foreign key, or declare it ON DELETE CASCADE or SET NULL; or write with"
+            " option key in mode append, without rows that empty the table",
+        ) from None
 
 
 class InsertWriter(RowWriter):
