@@ -44,6 +44,7 @@ OUTSIDE = {3, ROTATE, 27, 41}
 # statement itself follows.
 WITHOUT_CHANGES = {5, 9, 11, 13, 14, 17, 28, 29, 35, 36, 37, 160, 161, 163, 164}
 
+THREAD_SPECIFIC = 4  # LOG_EVENT_THREAD_SPECIFIC_F: the statement uses temporary tables
 IGNORABLE = 0x80  # LOG_EVENT_IGNORABLE_F: a reader that does not know the event may skip it
 STANDALONE, TRANSACTIONAL = 1, 4  # FL_STANDALONE, FL_TRANSACTIONAL of a Gtid_log_event
 SQL_MODE, CLIENT_CHARSET = 1, 4
@@ -125,6 +126,7 @@ class LoggedStatement(NamedTuple):
     text: bytes
     mode: int = 0  # the bits of ``sql_mode``
     collation: int = 0  # the number of the client's collation; 0 if the log lacks it
+    of_session: bool = False  # it uses temporary tables, whose names hide those of others
 
 
 class LengthEncoded:
@@ -303,7 +305,8 @@ def statement(event: Event) -> LoggedStatement:
     found = _variables(data[at:start])
     database = data[start : start + name].decode()
     charset = found.get(CLIENT_CHARSET, 0) & 0xFFFF
-    return LoggedStatement(database, text, found.get(SQL_MODE, 0), charset)
+    of_session = bool(event.data[event.at - 2] & THREAD_SPECIFIC)
+    return LoggedStatement(database, text, found.get(SQL_MODE, 0), charset, of_session)
 
 
 def _variables(status: bytes) -> dict[int, int]:

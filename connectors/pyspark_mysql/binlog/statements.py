@@ -209,6 +209,8 @@ def known_effect(
 
     The settings by which the server parsed it must not matter.
     """
+    if logged.of_session:
+        return None
     readings = [*_readings(logged, names, mariadb=mariadb)]
     found = [one.known(mariadb=mariadb) for one in readings if one.is_possible]
     is_certain = readings[0].is_possible and all(one == found[0] for one in found)

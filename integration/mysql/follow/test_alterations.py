@@ -156,6 +156,25 @@ def test_columns_that_the_log_no_longer_describes_stop(table: Table) -> None:
         rows(made, begin)
 
 
+@pytest.mark.parametrize("statement", ["TRUNCATE TABLE {}", "ALTER TABLE {} ADD m INT"])
+def test_a_temporary_table_of_the_same_name_is_not_the_table(table: Table, statement: str) -> None:
+    table.create("id INT PRIMARY KEY, n INT")
+    table.run(f"INSERT INTO {table} VALUES (1, 1)")
+    made, begin = table.follow(**CARRIES)
+    table.run(
+        "SET SESSION binlog_format = STATEMENT",
+        f"CREATE TEMPORARY TABLE {table} (id INT)",
+        statement.format(table),
+        f"DROP TEMPORARY TABLE {table}",
+        "SET SESSION binlog_format = ROW",
+    )
+    try:
+        assert rows(made, begin) == []
+    except StoreRefused as error:
+        assert "changes the table by a statement" in error.what
+    assert table.count() == 1
+
+
 def test_a_new_table_is_empty(table: Table) -> None:
     made = feed(table.url, f"{table},{table}_none", **CARRIES)
     begin = made.latest()
