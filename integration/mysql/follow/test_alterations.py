@@ -173,6 +173,22 @@ def test_a_temporary_table_of_the_same_name_is_not_the_table(table: Table, state
     assert table.count() == 1
 
 
+@pytest.mark.parametrize("form", ["STATEMENT", "ROW"])
+def test_a_temporary_table_that_is_dropped_is_not_the_table(table: Table, form: str) -> None:
+    table.create("id INT PRIMARY KEY, n INT")
+    made, begin = table.follow(**CARRIES)
+    table.run(
+        f"SET SESSION binlog_format = {form}",
+        f"CREATE TEMPORARY TABLE {table} (id INT)",
+        f"DROP TABLE {table}",
+        f"CREATE TEMPORARY TABLE {table} (id INT)",
+        f"DROP TABLE IF EXISTS {table}, {table}_none",
+        "SET SESSION binlog_format = ROW",
+    )
+    assert rows(made, begin) == []
+    assert table.count() == 0
+
+
 def test_a_new_table_is_empty(table: Table) -> None:
     made = feed(table.url, f"{table},{table}_none", **CARRIES)
     begin = made.latest()
