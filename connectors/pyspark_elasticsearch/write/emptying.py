@@ -33,7 +33,7 @@ def empty(cluster: Cluster, sender: Sender, index: str, version: int) -> list[Re
     if cluster.ask(DOING, "POST", path(index, "_refresh"), allow=(404,)).status == 404:
         return refused
     for hits in _hits(cluster, index):
-        lines = b"".join(_delete(index, one, version) for one in hits)
+        lines = b"".join(_delete(one, version) for one in hits)
         refused += sender.settle(numbered(lines))
     return refused
 
@@ -47,8 +47,13 @@ def _hits(cluster: Cluster, index: str) -> Iterator[list[dict[str, Any]]]:
         close_point(cluster, point)
 
 
-def _delete(index: str, hit: Mapping[str, Any], version: int) -> bytes:
-    about = {"_index": index, "_id": hit["_id"], "version": version, "version_type": "external"}
+def _delete(hit: Mapping[str, Any], version: int) -> bytes:
+    about = {
+        "_index": hit["_index"],
+        "_id": hit["_id"],
+        "version": version,
+        "version_type": "external",
+    }
     if "_routing" in hit:
         about["routing"] = hit["_routing"]
     return json.dumps({"delete": about}).encode() + b"\n"

@@ -118,14 +118,15 @@ class ColumnDefinition(NamedTuple):
 
 def _definition(found: Cursor, *, mariadb: bool) -> ColumnDefinition:
     form = _form(found, mariadb=mariadb)
-    # A TIMESTAMP may be NOT NULL without saying so (explicit_defaults_for_timestamp).
-    nullable = not (form and form.family == "TIMESTAMP")
-    numbered = computed = False
+    # A TIMESTAMP may be NOT NULL without saying so, and then get the time of the statement
+    # (explicit_defaults_for_timestamp).
+    is_moment = form is not None and form.family == "TIMESTAMP"
+    nullable, numbered, computed = not is_moment, False, is_moment
     while not found.ended:
         if found.words("NOT NULL"):
             nullable = False
         elif found.word("NULL"):
-            nullable = True
+            nullable, computed = True, False
         elif found.word("DEFAULT"):
             computed = found.group() is not None or _default(found)
         elif found.word("AUTO_INCREMENT"):
@@ -153,7 +154,7 @@ def _default(found: Cursor) -> bool:
 def _is_harmless(found: Cursor) -> bool:
     """Take an attribute that changes no stored value."""
     if found.words("CHARACTER SET") or found.word("CHARSET"):
-        return not found.word("BINARY") and bool(found.name())
+        return _is_charset(found.name())
     if found.words("ON UPDATE"):
         is_time = bool(found.word(*NOW))
         found.group()
@@ -162,10 +163,16 @@ def _is_harmless(found: Cursor) -> bool:
         return bool(found.word("KEY")) or True
     return bool(
         found.word("VISIBLE", "INVISIBLE", "FIRST")
-        or (found.word("COLLATE", "COLUMN_FORMAT", "STORAGE", "AFTER") and found.name())
+        or (found.word("COLUMN_FORMAT", "STORAGE", "AFTER") and found.name())
+        or (found.word("COLLATE") and _is_charset(found.name()))
         or (found.word("COMMENT") and found.string())
         or (found.word("CHECK") and found.group() is not None)
     )
+
+
+def _is_charset(name: str) -> bool:
+    """Whether texts stay texts, of no more bytes than in utf8mb4."""
+    return bool(name) and not name.lower().startswith(("binary", "utf16", "utf32", "ucs2"))
 
 
 def _form(found: Cursor, *, mariadb: bool) -> ColumnForm | None:

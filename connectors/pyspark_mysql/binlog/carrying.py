@@ -10,9 +10,15 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pyspark_mysql.binlog.events import LoggedStatement
-from pyspark_mysql.binlog.layouts import UNKNOWN_COLUMNS, TableLayout
+from pyspark_mysql.binlog.layouts import (
+    UNKNOWN_COLUMNS,
+    Alteration,
+    Creation,
+    Emptying,
+    TableLayout,
+)
 from pyspark_mysql.binlog.names import FollowedNames, TableName
-from pyspark_mysql.binlog.statements import Alteration, Creation, Emptying, known_effect
+from pyspark_mysql.binlog.statements import known_effect
 from pyspark_mysql.binlog.tables import LoggedTable
 
 SCHEMA_CHANGE, EMPTIED = "s", "t"
@@ -42,6 +48,8 @@ class Carrier:
         alterations, truncations: which statements to carry on.
         charsets: the names of character sets, by the numbers of their collations.
         former: looks up the layout of a table in the log before the current transaction.
+        is_plain: looks up whether a table has a primary key and no generated columns, whose values
+            change with the types of others. The log does not show either.
     """
 
     names: FollowedNames
@@ -50,6 +58,7 @@ class Carrier:
     truncations: bool = False
     charsets: Mapping[int, str] = field(default_factory=dict)
     former: Callable[[TableName], TableLayout | None] = lambda _: None
+    is_plain: Callable[[TableName], bool] = lambda _: True
 
     def __post_init__(self) -> None:
         self._described = dict[TableName, LoggedTable]()
@@ -96,6 +105,10 @@ class Carrier:
         if not self.alterations:
             return NotCarried()
         name, clauses = statement.name, statement.clauses
+        if statement.reuses_names:
+            return NotCarried("a column gets the name of another one")
+        if any(one.retyped and one.former for one in clauses) and not self.is_plain(name):
+            return NotCarried("the table has generated columns, or no primary key")
         layout, needed = self.layout(name), any(one.needs_layout for one in clauses)
         if needed and (layout is None or layout.lacks(clauses)):
             layout = self.former(name)

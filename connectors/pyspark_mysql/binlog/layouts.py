@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from pyspark_mysql.binlog import tables
+from pyspark_mysql.binlog.names import TableName
 from pyspark_mysql.binlog.tables import BinlogColumn, LoggedTable
 
-STRICT = 1 << 21 | 1 << 22
+STRICT, PADS, KEEPS_ZEROS = 1 << 21 | 1 << 22, 1 << 31, 1 << 19
 """Bits of ``sql_mode``: STRICT_TRANS_TABLES and STRICT_ALL_TABLES. With one of them the server
-rejects an ALTER that would cut a text, replace a character or turn a null into another value."""
+rejects an ALTER that would cut a text, replace a character or turn a null into another value. And
+PAD_CHAR_TO_FULL_LENGTH, NO_AUTO_VALUE_ON_ZERO."""
 
 BITS_OF = {tables.TINY: 8, tables.SHORT: 16, tables.INT24: 24, tables.LONG: 32, tables.LONGLONG: 64}
 DIGITS_OF = {8: 3, 16: 5, 24: 8, 32: 10, 64: 20}
@@ -60,7 +62,7 @@ class ColumnForm(NamedTuple):
         family: its name without size, ``INT``.
         size: bits of an integer, digits of a decimal or of a fraction of a second, characters of a
             text, bytes of the length of a TEXT or BLOB.
-        scale: digits after the point.
+        scale: digits after the point; of a logged TEXT, the most bytes of a character.
         words: the members of an ENUM or SET.
     """
 
@@ -80,6 +82,8 @@ class ColumnForm(NamedTuple):
             return self.words[: len(former.words)] == former.words
         if self.family in ("BINARY", "BIT"):  # a longer one adds zeros
             return self.size == former.size
+        if self.family == "TEXT":  # other character sets than these may need more bytes
+            return self.size > former.size or (self.size == former.size and former.scale == 4)
         whole, before = self.size - self.scale, former.size - former.scale
         return whole >= before and self.scale >= former.scale and self._holds_sign(former)
 
@@ -117,7 +121,8 @@ class ColumnClause(NamedTuple):
         name: its name since; empty if the clause drops it.
         form: its declared type; None if the clause keeps it, or if the type is not compared.
         nullable: whether it may be null since; None if the clause keeps that.
-        numbered: whether the clause declares AUTO_INCREMENT.
+        numbered: whether the clause declares AUTO_INCREMENT: the server numbers zeros anew, unless
+            the column had that before, which the log does not show.
         retyped: whether the clause declares a type.
         conditional: whether it has IF EXISTS, or IF NOT EXISTS where it adds a column (MariaDB).
     """
@@ -134,6 +139,35 @@ class ColumnClause(NamedTuple):
     def needs_layout(self) -> bool:
         """Whether the former column decides if the clause keeps all values."""
         return bool(self.former) and (self.retyped or not self.name)
+
+
+class Emptying(NamedTuple):
+    """TRUNCATE or DROP of followed tables."""
+
+    names: tuple[TableName, ...]
+
+
+class Creation(NamedTuple):
+    """CREATE TABLE of a followed table, which is empty then."""
+
+    name: TableName
+
+
+class Alteration(NamedTuple):
+    """ALTER TABLE of a followed table, by clauses that concern columns."""
+
+    name: TableName
+    clauses: tuple[ColumnClause, ...]
+    strict: bool  # whether the server rejects it where a value would not fit
+
+    @property
+    def reuses_names(self) -> bool:
+        """Whether a column gets the former name of another one."""
+        former = {one.former for one in self.clauses} - {""}
+        return any(one.name != one.former and one.name in former for one in self.clauses)
+
+
+KnownEffect: TypeAlias = Emptying | Creation | Alteration
 
 
 @dataclass
@@ -204,10 +238,9 @@ def _refusal(clause: ColumnClause, column: ColumnState, *, strict: bool) -> str:
     """Why a clause may change values of a column, or the key; empty if it doesn't."""
     if not clause.name:
         return f"column {clause.former} is part of the primary key" if column.in_key else ""
-    if clause.nullable is False and column.nullable and not strict:
-        return f"without a strict sql_mode nulls of column {clause.former} get another value"
-    if clause.numbered and not column.in_key:  # a column that had it already keeps its zeros
-        return f"the server may number rows anew in column {clause.former}"
+    is_moment = clause.form is not None and clause.form.family == "TIMESTAMP"
+    if clause.nullable is False and column.nullable and (is_moment or not strict):
+        return f"nulls of column {clause.former} may get another value"
     if not clause.retyped:
         return ""
     new, old = clause.form, column.form
@@ -241,7 +274,8 @@ def _logged_text(
         texts = tuple(one.decode() for one in words or ()) if is_known else ()
         return ColumnForm(CHOICES_OF[code], words=texts) if is_known else None
     if code == tables.BLOB:
-        return ColumnForm("TEXT" if is_text else "BLOB", meta)
+        width = WIDTHS.get(charset, 1)
+        return ColumnForm("TEXT", meta, width) if is_text else ColumnForm("BLOB", meta)
     if code in (tables.VARCHAR, tables.STRING):
         family = "VAR" if code == tables.VARCHAR else ""
         size = meta // WIDTHS.get(charset, 1)

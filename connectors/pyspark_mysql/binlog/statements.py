@@ -10,13 +10,22 @@ import enum
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import pymysql
 
 from pyspark_mysql.binlog.alter_table import Unproven, column_clauses
 from pyspark_mysql.binlog.events import LoggedStatement
-from pyspark_mysql.binlog.layouts import STRICT, ColumnClause
+from pyspark_mysql.binlog.layouts import (
+    KEEPS_ZEROS,
+    PADS,
+    STRICT,
+    Alteration,
+    ColumnClause,
+    Creation,
+    Emptying,
+    KnownEffect,
+)
 from pyspark_mysql.binlog.names import FollowedNames, TableName, folded
 from pyspark_mysql.binlog.tokens import (
     ANSI_QUOTES,
@@ -179,29 +188,6 @@ class Effect(enum.Enum):
 LONGEST = 1 << 20
 
 
-class Emptying(NamedTuple):
-    """TRUNCATE or DROP of followed tables."""
-
-    names: tuple[TableName, ...]
-
-
-class Creation(NamedTuple):
-    """CREATE TABLE of a followed table, which is empty then."""
-
-    name: TableName
-
-
-class Alteration(NamedTuple):
-    """ALTER TABLE of a followed table, by clauses that concern columns."""
-
-    name: TableName
-    clauses: tuple[ColumnClause, ...]
-    strict: bool  # whether the server rejects it where a value would not fit
-
-
-KnownEffect: TypeAlias = Emptying | Creation | Alteration
-
-
 def known_effect(
     logged: LoggedStatement, names: FollowedNames, *, mariadb: bool
 ) -> KnownEffect | None:
@@ -310,7 +296,10 @@ class _Statement:
                     clauses += column_clauses(one, mariadb=mariadb)
                 except Unproven:
                     return None
-        strict = bool(self.logged.mode & STRICT)
+        mode = self.logged.mode
+        strict = bool(mode & STRICT) and not mode & PADS
+        if not mode & KEEPS_ZEROS and any(one.numbered for one in clauses):
+            return None
         return Alteration(name, tuple(clauses), strict) if name else None
 
     def _followed(self, found: Cursor) -> TableName | tuple[()] | None:

@@ -36,6 +36,7 @@ from pyspark_mysql.follow.fitness import LogServer
 from pyspark_mysql.follow.request import NOT_THERE, files_up_to, log_behind, log_between
 from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.failures import number, translated
+from pyspark_mysql.target import lookup
 from sparkonce.errors import StoreRefused
 from sparkonce.options import Options
 from sparkonce.reading import Position
@@ -136,6 +137,13 @@ class LogFeed(ABC):
         """Whether the stream carries on an ALTER that keeps every stored value."""
         return bool(self.options["onSchemaChange"] == "continue")
 
+    def _is_plain(self, name: TableName) -> bool:
+        """See `Carrier.is_plain`. A table that was dropped since has no rows."""
+        with translated(READING):
+            found = lookup.look_up(self.session, name)
+        has_key = any(one.name == "PRIMARY" for one in found.indexes)
+        return not found.columns or (has_key and not any(one.generated for one in found.columns))
+
     def _former(self, name: TableName, place: LogPlace | None) -> TableLayout | None:
         """The layout of a table before a transaction, from the log, the last file first."""
         with translated(READING):
@@ -231,6 +239,7 @@ class LogFeed(ABC):
             if carrier.alterations:
                 carrier.charsets = self._charsets.names
                 carrier.former = lambda name: self._former(name, found.current)
+                carrier.is_plain = self._is_plain
             try:
                 with log_behind(self.session, behind, place, mariadb=mariadb) as events:
                     yield found.steps(events)

@@ -100,6 +100,17 @@ def test_a_stream_that_restarts_with_a_new_column_reads_older_rows(table: Table)
 
 
 STOPS = (
+    "DROP d, ADD d INT",
+    "DROP d, ADD d INT DEFAULT 5",
+    "RENAME COLUMN n TO n2, RENAME COLUMN n2 TO n",
+    "CHANGE n n2 INT NOT NULL, CHANGE n2 n INT NOT NULL",
+    "MODIFY id INT NOT NULL AUTO_INCREMENT",
+    "MODIFY c CHAR(20) COLLATE binary",
+    "MODIFY c CHAR(20) CHARACTER SET `binary`",
+    "MODIFY c TEXT CHARACTER SET utf32",
+    "MODIFY ts TIMESTAMP NOT NULL DEFAULT '2024-01-01 00:00:00'",
+    "MODIFY ts TIMESTAMP DEFAULT '2024-01-01 00:00:00'",
+    "ADD COLUMN made TIMESTAMP",
     "ADD COLUMN made DATETIME DEFAULT CURRENT_TIMESTAMP",
     "ADD COLUMN g INT AS (n + 1) STORED",
     "ADD COLUMN a INT AUTO_INCREMENT UNIQUE",
@@ -122,13 +133,87 @@ STOPS = (
 def test_what_may_change_rows_still_stops(table: Table, clause: str) -> None:
     table.create(
         "id INT PRIMARY KEY, n INT NOT NULL, d DECIMAL(9, 2), b BINARY(4), at DATETIME(3),"
-        " e ENUM('x', 'y')"
+        " e ENUM('x', 'y'), n2 INT NOT NULL DEFAULT 9, c VARCHAR(9) DEFAULT 'a',"
+        " ts TIMESTAMP NULL DEFAULT '2024-01-01 00:00:00'"
     )
     made, begin = table.follow(**CARRIES)
-    table.run(f"INSERT INTO {table} VALUES (1, 1, 1, 'a', NULL, 'x')")
+    table.run(f"INSERT INTO {table} (id, n, d, b, e) VALUES (1, 1, 1, 'a', 'x')")
     table.run(f"ALTER TABLE {table} {clause.format(table)}")
     with pytest.raises(StoreRefused, match="changes the table by a statement"):
         rows(made, begin)
+
+
+PARENTS = (
+    "id INT PRIMARY KEY, d DECIMAL(9, 2), g VARCHAR(30) AS (CONCAT(d)) STORED",
+    "id INT NOT NULL UNIQUE, d DECIMAL(9, 2)",  # its key changes with what may be null
+)
+
+
+@pytest.mark.parametrize("columns", PARENTS)
+def test_a_type_that_decides_over_other_columns_stops(table: Table, columns: str) -> None:
+    table.create(columns)
+    made, begin = table.follow(**CARRIES)
+    table.run(f"INSERT INTO {table} (id, d) VALUES (1, 1.5)")
+    table.run(f"ALTER TABLE {table} MODIFY d DECIMAL(12, 3)")
+    with pytest.raises(StoreRefused, match="changes the table by a statement"):
+        rows(made, begin)
+
+
+def test_padding_of_a_char_stops(table: Table) -> None:
+    table.create("id INT PRIMARY KEY, c CHAR(5)")
+    made, begin = table.follow(**CARRIES)
+    table.run(
+        f"INSERT INTO {table} VALUES (1, 'a')",
+        f"SET SESSION sql_mode = '{STRICT},PAD_CHAR_TO_FULL_LENGTH'",
+        f"ALTER TABLE {table} MODIFY c VARCHAR(9)",
+        f"SET SESSION sql_mode = '{STRICT}'",
+    )
+    with pytest.raises(StoreRefused, match="changes the table by a statement"):
+        rows(made, begin)
+
+
+def test_numbering_that_keeps_zeros_is_carried_on(table: Table) -> None:
+    table.create("id INT PRIMARY KEY")
+    made, begin = table.follow(**CARRIES)
+    table.run(
+        f"INSERT INTO {table} VALUES (0)",
+        f"SET SESSION sql_mode = '{STRICT},NO_AUTO_VALUE_ON_ZERO'",
+        f"ALTER TABLE {table} MODIFY id BIGINT AUTO_INCREMENT",
+        f"SET SESSION sql_mode = '{STRICT}'",
+    )
+    assert [one["_op"] for one in rows(made, begin)] == ["c", "s"]
+    assert table.stored() == [(0,)]
+
+
+def test_a_table_of_binary_texts_stops_at_the_next_row(table: Table) -> None:
+    table.create("id INT PRIMARY KEY, c VARCHAR(9) CHARACTER SET latin1", "CHARACTER SET binary")
+    made, begin = table.follow(**CARRIES)
+    table.run(
+        f"INSERT INTO {table} VALUES (1, 'a')",
+        f"ALTER TABLE {table} MODIFY c VARCHAR(20)",
+        f"INSERT INTO {table} VALUES (2, 'b')",
+    )
+    with pytest.raises(StoreRefused):
+        rows(made, begin)
+
+
+def test_columns_before_a_rename_are_not_those_of_the_table(table: Table) -> None:
+    """The table of that name is another one since, also where the query skipped the statement."""
+    table.create("id INT PRIMARY KEY, a INT NOT NULL")
+    table.run(
+        f"CREATE TABLE {table}_new (id INT, a INT NOT NULL PRIMARY KEY)",
+        f"INSERT INTO {table} VALUES (1, 1)",
+        "FLUSH BINARY LOGS",
+    )
+    begin = table.feed(**CARRIES).latest()
+    table.run(f"RENAME TABLE {table} TO {table}_old, {table}_new TO {table}")
+    made = table.feed(**CARRIES)
+    renaming = made.latest()
+    with pytest.raises(StoreRefused, match="RENAME"):
+        rows(made, begin)
+    table.run(f"ALTER TABLE {table} DROP a")
+    with pytest.raises(StoreRefused, match="DROP a"):
+        rows(table.feed(**CARRIES), renaming)
 
 
 def test_columns_are_found_in_earlier_files_of_the_log(table: Table) -> None:
