@@ -121,19 +121,20 @@ def _definition(found: Cursor, *, mariadb: bool) -> ColumnDefinition:
     # A TIMESTAMP may be NOT NULL without saying so, and then get the time of the statement
     # (explicit_defaults_for_timestamp).
     is_moment = form is not None and form.family == "TIMESTAMP"
-    nullable, numbered, computed = not is_moment, False, is_moment
+    nullable, numbered, default = not is_moment, False, False
+    implied = is_moment  # whether the time may be its default
     while not found.ended:
         if found.words("NOT NULL"):
             nullable = False
         elif found.word("NULL"):
-            nullable, computed = True, False
+            nullable, implied = True, False
         elif found.word("DEFAULT"):
-            computed = found.group() is not None or _default(found)
+            default, implied = found.group() is not None or _default(found), False
         elif found.word("AUTO_INCREMENT"):
             numbered = True
         elif not _is_harmless(found):
             raise Unproven
-    return ColumnDefinition(form, nullable, numbered, computed)
+    return ColumnDefinition(form, nullable, numbered, default or implied)
 
 
 def _default(found: Cursor) -> bool:

@@ -105,14 +105,16 @@ class Carrier:
         if not self.alterations:
             return NotCarried()
         name, clauses = statement.name, statement.clauses
+        layout, needed = self.layout(name), any(one.needs_layout for one in clauses)
+        # Unknown, unless the statement is proven.
+        self._layouts.pop(name, None)
+        self._described.pop(name, None)
         if statement.reuses_names:
             return NotCarried("a column gets the name of another one")
         if any(one.retyped and one.former for one in clauses) and not self.is_plain(name):
             return NotCarried("the table has generated columns, or no primary key")
-        layout, needed = self.layout(name), any(one.needs_layout for one in clauses)
         if needed and (layout is None or layout.lacks(clauses)):
             layout = self.former(name)
-        self._described.pop(name, None)
         if layout is None:
             return NotCarried(UNKNOWN_COLUMNS) if needed else [Carried(SCHEMA_CHANGE, name)]
         self._layouts[name] = layout.after(clauses)

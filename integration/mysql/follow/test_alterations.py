@@ -111,6 +111,8 @@ STOPS = (
     "MODIFY ts TIMESTAMP NOT NULL DEFAULT '2024-01-01 00:00:00'",
     "MODIFY ts TIMESTAMP DEFAULT '2024-01-01 00:00:00'",
     "ADD COLUMN made TIMESTAMP",
+    "ADD COLUMN made DATETIME DEFAULT CURRENT_TIMESTAMP NULL",
+    "ADD COLUMN made INT DEFAULT (1 + 1) NULL",
     "ADD COLUMN made DATETIME DEFAULT CURRENT_TIMESTAMP",
     "ADD COLUMN g INT AS (n + 1) STORED",
     "ADD COLUMN a INT AUTO_INCREMENT UNIQUE",
@@ -214,6 +216,19 @@ def test_columns_before_a_rename_are_not_those_of_the_table(table: Table) -> Non
     table.run(f"ALTER TABLE {table} DROP a")
     with pytest.raises(StoreRefused, match="DROP a"):
         rows(table.feed(**CARRIES), renaming)
+
+
+def test_a_former_statement_that_stopped_leaves_columns_unknown(table: Table) -> None:
+    """Its columns have the names of others, whose types decide nothing since."""
+    table.create("id INT PRIMARY KEY, d DECIMAL(9, 2)")
+    table.run(
+        f"INSERT INTO {table} VALUES (1, 1)",
+        f"ALTER TABLE {table} DROP d, ADD d DECIMAL(12, 4) DEFAULT 1.2345",
+    )
+    made, begin = table.follow(**CARRIES)
+    table.run(f"ALTER TABLE {table} MODIFY d DECIMAL(9, 2)")
+    with pytest.raises(StoreRefused, match="MODIFY d"):
+        rows(made, begin)
 
 
 def test_columns_are_found_in_earlier_files_of_the_log(table: Table) -> None:
