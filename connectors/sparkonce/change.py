@@ -105,6 +105,10 @@ def split_operations(rows: pa.RecordBatch, name: str | None) -> RowOperations:
     return RowOperations(rows, deleted if pc.any(deleted).as_py() else None, places)
 
 
+UNORDERED = "a row's own sequence or version orders it, and a TRUNCATE has none"
+"""Why a sink that orders rows by a column can't empty its target."""
+
+
 class Emptied(NamedTuple):
     """Rows behind the last one that empties their target.
 
@@ -121,6 +125,8 @@ def behind_emptying(
     rows: pa.RecordBatch,
     name: str | None,
     target_of: Callable[[pa.RecordBatch], pa.Array] | None = None,
+    *,
+    refused: str = "",
 ) -> Emptied:
     """Apply the rows that empty a target to the rows before them.
 
@@ -128,6 +134,10 @@ def behind_emptying(
         rows: of one chunk, in their order.
         name: of the operation column.
         target_of: the names of the targets of rows; None for a single target, whose name is empty.
+        refused: why the sink can't empty its target; empty if it can.
+
+    Raises:
+        OptionError: a row empties the target of a sink that can't do that.
     """
     if name is None:
         return Emptied(rows)
@@ -135,22 +145,19 @@ def behind_emptying(
     places = pc.indices_nonzero(pc.is_in(words, value_set=pa.array(EMPTYING)))
     if not len(places):
         return Emptied(rows)
+    if refused:
+        raise OptionError(
+            f"Column {name!r} holds 't', a TRUNCATE or DROP, which this sink can't apply",
+            why=refused,
+            todo="empty the target by hand, and filter out these rows; or follow the table with"
+            " onTruncate=stop",
+        )
     if target_of is None:
         return Emptied(rows.slice(places[-1].as_py() + 1), ("",))
     last = dict(zip(target_of(rows.take(places)).to_pylist(), places.to_pylist(), strict=True))
     targets = target_of(rows).to_pylist()
     kept = [at for at, target in enumerate(targets) if at > last.get(target, -1)]
     return Emptied(rows.take(pa.array(kept, pa.int64())), tuple(last))
-
-
-def cant_empty(name: str | None, why: str) -> OptionError:
-    """The error of a sink that can't empty its target as a row of operation ``t`` asks."""
-    return OptionError(
-        f"Column {name!r} holds 't', a TRUNCATE or DROP, which this sink can't apply",
-        why=why,
-        todo="empty the target by hand, and filter out these rows; or follow the table with"
-        " onTruncate=stop",
-    )
 
 
 def require_unstored(name: str | None, *others: str | None) -> None:

@@ -22,7 +22,7 @@ from pyspark_elasticsearch.server import bulk
 from pyspark_elasticsearch.target import templates
 from pyspark_elasticsearch.write import values
 from pyspark_elasticsearch.write.documents import BulkMode, Documents, RowGuard, script
-from sparkonce.change import Emptied, behind_emptying, cant_empty, split_operations
+from sparkonce.change import UNORDERED, Emptied, behind_emptying, split_operations
 from sparkonce.exactly_once.bad_rows import reasons
 from sparkonce.protocol import Reasons
 from sparkonce.values import from_json, letters
@@ -148,10 +148,8 @@ class ChunkEncoder:
         """The rows behind the last TRUNCATE of their index, and these indices."""
         documents, parts = self.documents, self.documents.parts
         named = partial(templates.names, parts, reserved=documents.reserved) if parts else None
-        found = behind_emptying(rows, documents.op, named)
-        if found.targets and documents.order:
-            raise cant_empty(documents.op, "with versionColumn the order of rows does not matter")
-        return found
+        refused = UNORDERED if documents.order else ""
+        return behind_emptying(rows, documents.op, named, refused=refused)
 
     def split(self, rows: pa.RecordBatch) -> tuple[bytes, Reasons]:
         """See `BadRowSplitter.split`."""

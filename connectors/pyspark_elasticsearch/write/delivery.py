@@ -196,8 +196,8 @@ class Delivery(EpochDelivery[SentChunk]):
         self.width = 1 if self.documents.mode.in_order else means.cluster.parallelism
         self.aside = DeadLetterWriter(self, means.log, self.documents, index)
         self._marked = time.monotonic()
-        # The first chunk of this try, those that were sent since, and whether one failed.
-        self._first, self._sent_ones, self._failed = 0, set[int](), False
+        # The chunks that the target has, and whether one of this try failed.
+        self._sent_ones, self._failed = set[int](), False
 
     @cached_property
     def to(self) -> Destination:
@@ -237,7 +237,7 @@ class Delivery(EpochDelivery[SentChunk]):
         """See `EpochDelivery.resume`."""
         manifest, means, documents = self.manifest, self.means, self.documents
         done, total = self._begun(), len(self.places)
-        self._first = done or 0
+        self._sent_ones = {*range(done or 0)}
         if done is None or not (total or documents.overwrites):
             raise DecisionOver
         if done:
@@ -333,7 +333,7 @@ class Delivery(EpochDelivery[SentChunk]):
 
     def _empty(self, indices: Sequence[str], ordinal: int, version: int) -> None:
         """Empty indices once all earlier chunks are sent; other threads send those."""
-        while not self._sent_ones.issuperset(range(self._first, ordinal)):
+        while not self._sent_ones.issuperset(range(ordinal)):
             if self._failed:
                 raise StoreUnreachable("An earlier chunk of the epoch failed")
             time.sleep(0.01)

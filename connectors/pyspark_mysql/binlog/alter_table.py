@@ -161,7 +161,8 @@ def _is_harmless(found: Cursor) -> bool:
         found.group()
         return is_time
     if found.word("UNIQUE"):
-        return bool(found.word("KEY")) or True
+        found.word("KEY")
+        return True
     return bool(
         found.word("VISIBLE", "INVISIBLE", "FIRST")
         or (found.word("COLUMN_FORMAT", "STORAGE", "AFTER") and found.name())
@@ -224,10 +225,11 @@ FORMS: dict[str, Callable[[list[int], bool], ColumnForm | None]] = {
 
 def _choice(family: str, words: Sequence[Token] | None) -> ColumnForm | None:
     """An ENUM or SET; None if the text of a member is uncertain."""
-    texts = [part[0].text for part in split(words or ()) if [one.kind for one in part] == ["'"]]
-    if len(texts) != len([*split(words or ())]) or any("\\" in one for one in texts):
+    members = [*split(words or ())]
+    if any([one.kind for one in each] != ["'"] or "\\" in each[0].text for each in members):
         return None
-    return ColumnForm(family, words=tuple(one[1:-1].replace("''", "'") for one in texts))
+    texts = (one.text[1:-1].replace("''", "'") for (one,) in members)
+    return ColumnForm(family, words=tuple(texts))
 
 
 def _numbers(group: Sequence[Token] | None) -> list[int]:

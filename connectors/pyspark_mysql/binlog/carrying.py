@@ -6,7 +6,7 @@ A stream carries on a TRUNCATE or DROP, and an ALTER that keeps every stored val
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from pyspark_mysql.binlog.events import LoggedStatement
@@ -46,7 +46,7 @@ class Carrier:
         names: of the followed tables.
         mariadb: whether the server is a MariaDB.
         alterations, truncations: which statements to carry on.
-        charsets: the names of character sets, by the numbers of their collations.
+        charsets: looks up the names of character sets, by the numbers of their collations.
         former: looks up the layout of a table in the log before the current transaction.
         is_plain: looks up whether a table has a primary key and no generated columns, whose values
             change with the types of others. The log does not show either.
@@ -56,7 +56,7 @@ class Carrier:
     mariadb: bool
     alterations: bool = False
     truncations: bool = False
-    charsets: Mapping[int, str] = field(default_factory=dict)
+    charsets: Callable[[], Mapping[int, str]] = dict
     former: Callable[[TableName], TableLayout | None] = lambda _: None
     is_plain: Callable[[TableName], bool] = lambda _: True
 
@@ -78,7 +78,7 @@ class Carrier:
     def layout(self, name: TableName) -> TableLayout | None:
         """The present layout of a table; None if it is unknown."""
         if name not in self._layouts and (table := self._described.get(name)) and table.named:
-            self._layouts[name] = TableLayout.of(table, self.charsets)
+            self._layouts[name] = TableLayout.of(table, self.charsets())
         return self._layouts.get(name)
 
     def create(self, statement: LoggedStatement) -> None:

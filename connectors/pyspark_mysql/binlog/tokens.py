@@ -21,6 +21,9 @@ class Token(NamedTuple):
 # From here on the tokens of a text are uncertain.
 UNKNOWN = Token("?", "")
 
+DEPTH = {"(": 1, ")": -1}
+"""What a bracket adds to the depth."""
+
 SPACE = r"[ \t\n\v\f\r]"
 WORD = r"[0-9A-Za-z_$\u0080-\U0010ffff]"
 
@@ -136,7 +139,7 @@ class Cursor:
             return None
         begin, depth = self._at + 1, 0
         for at in range(self._at, len(self._tokens)):
-            depth += {"(": 1, ")": -1}.get(self._tokens[at].kind, 0)
+            depth += DEPTH.get(self._tokens[at].kind, 0)
             if depth == 0:
                 self._at = at + 1
                 return self._tokens[begin:at]
@@ -151,7 +154,7 @@ def split(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
     """The parts between commas that are in no brackets."""
     begin = depth = 0
     for at, one in enumerate(tokens):
-        depth += {"(": 1, ")": -1}.get(one.kind, 0)
+        depth += DEPTH.get(one.kind, 0)
         if one.kind == "," and depth == 0:
             yield tokens[begin:at]
             begin = at + 1

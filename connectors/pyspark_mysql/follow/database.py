@@ -22,7 +22,6 @@ from pymysql.constants import FIELD_TYPE
 from pyspark_mysql.binlog.events import LogPlace
 from pyspark_mysql.binlog.names import FollowedNames, TableName
 from pyspark_mysql.binlog.reader import Change, RowChanges, TableStatement
-from pyspark_mysql.binlog.tables import charsets
 from pyspark_mysql.follow import fitness, snapshot
 from pyspark_mysql.follow.feed import warn_of
 from pyspark_mysql.follow.log_feed import READING, SNAPSHOT, LogFeed, log
@@ -245,7 +244,7 @@ class DatabaseFeed(LogFeed):
     def read(self, split: TablePiece | ManyTablesSplit) -> Iterator[pa.RecordBatch]:
         """See `Feed.read`."""
         with translated(READING):
-            rows = RowsAsJson(self.schema, charsets(self.session))
+            rows = RowsAsJson(self.schema, self.charsets)
             if isinstance(split, TablePiece):
                 yield from self._snapshot(split, rows)
             else:

@@ -129,7 +129,8 @@ class LogFeed(ABC):
             return live.mariadb
 
     @cached_property
-    def _charsets(self) -> Charsets:
+    def charsets(self) -> Charsets:
+        """The character sets of the server."""
         return charsets(self.session)
 
     @property
@@ -151,7 +152,7 @@ class LogFeed(ABC):
             for begin in reversed(files):
                 own, mariadb = FollowedNames.one(name), self._mariadb
                 carrier = Carrier(own, mariadb, alterations=True, truncations=True)
-                carrier.charsets = self._charsets.names
+                carrier.charsets = lambda: self.charsets.names
                 reader = BinlogReader(own, GtidRange(), (), mariadb=mariadb, carrier=carrier)
                 with closing(log_between(self.session, begin, place)) as events:
                     deque(reader.steps(events), maxlen=0)
@@ -237,7 +238,7 @@ class LogFeed(ABC):
                 names, wanted, skipped, mariadb=mariadb, behind=place, carrier=carrier
             )
             if carrier.alterations:
-                carrier.charsets = self._charsets.names
+                carrier.charsets = lambda: self.charsets.names
                 carrier.former = lambda name: self._former(name, found.current)
                 carrier.is_plain = self._is_plain
             try:

@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from pyspark_mysql.server.literals import LITERAL, literals
 from pyspark_mysql.target.coercions import Coercion, of_null
 from pyspark_mysql.write.plan import TableRows
-from sparkonce.change import RowOperations, behind_emptying, cant_empty, split_operations
+from sparkonce.change import UNORDERED, RowOperations, behind_emptying, split_operations
 from sparkonce.exactly_once.bad_rows import reasons
 from sparkonce.protocol import Reasons
 from sparkonce.values import letters, spark_types
@@ -82,9 +82,8 @@ class ChunkEncoder:
 
     def _behind_emptying(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, bool]:
         """The rows behind the last TRUNCATE, and whether there is one."""
-        left, targets = behind_emptying(rows, self.op)
-        if targets and self.order:
-            raise cant_empty(self.op, "with sequenceColumn the order of rows does not matter")
+        refused = UNORDERED if self.order else ""
+        left, targets = behind_emptying(rows, self.op, refused=refused)
         return left, bool(targets)
 
     def _packed(

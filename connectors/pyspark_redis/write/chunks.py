@@ -33,7 +33,7 @@ from pyarrow import types
 from pyspark_redis.server.nodes import SLOTS, slot_of, tags
 from pyspark_redis.target.keys import begins, make_keys, require_free, utf8
 from pyspark_redis.write.detail import JOINED, PlanDetail
-from sparkonce.change import Increment, behind_emptying, cant_empty, split_operations
+from sparkonce.change import Increment, behind_emptying, split_operations
 from sparkonce.errors import BadRow
 from sparkonce.exactly_once.bad_rows import reasons
 from sparkonce.protocol import Reasons
@@ -224,8 +224,7 @@ class ChunkEncoder:
 
     def _texts(self, rows: pa.RecordBatch) -> list[pa.BinaryArray]:
         """Keys and columns of a chunk, from the rows that change the target."""
-        if behind_emptying(rows, self.controls.op).targets:
-            raise cant_empty(self.controls.op, "Redis has no list of the keys of a query")
+        behind_emptying(rows, self.controls.op, refused="Redis has no list of the keys of a query")
         doing = split_operations(rows, self.controls.op)
         rows, deleted = doing.keyed(self.identity), doing.deleted
         texts = [make_keys(self.key, rows)]
