@@ -78,6 +78,11 @@ OPTIONS = (
         " version. A row changes nothing unless its version is higher than the stored one, in its"
         " epoch and any other.",
     ),
+    Option(
+        "rowColumn",
+        "Append and upsert: a column that has the whole document as JSON, such as `_row` of a"
+        " stream of several tables. No other column is stored.",
+    ),
     Option("routing", "A column whose value routes the document to a shard."),
     Option("pipeline", "An ingest pipeline for every document."),
     Option(

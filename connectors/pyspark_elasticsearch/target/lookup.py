@@ -74,12 +74,14 @@ class Target(NamedTuple):
 def definition(schema: pa.Schema, own: Mapping[str, Any] | None) -> dict[str, Any]:
     """The mappings of an index that option ``createIndex`` creates for rows of a schema.
 
-    If documents have the field of the connector, `own` is its mapping.
+    If documents have the field of the connector, `own` is its mapping. Without columns the server
+    maps the fields of whole documents.
     """
     fields = {column.name: _field(column.type) for column in schema}
+    dynamic = "strict" if fields else "true"
     if own:
         fields[OWN] = dict(own)
-    return {"mappings": {"dynamic": "strict", "properties": fields}}
+    return {"mappings": {"dynamic": dynamic, "properties": fields}}
 
 
 def _field(kind: pa.DataType) -> dict[str, Any]:

@@ -91,6 +91,15 @@ def names(segments: Sequence[Segment], rows: pa.RecordBatch, reserved: Sequence[
     return made
 
 
+def filled_by(segments: Sequence[Segment], name: str) -> dict[str, str]:
+    """The value of the only column of a template, from a name that it made; else nothing."""
+    columns = [one for one in segments if not isinstance(one, str)]
+    if len(columns) != 1 or columns[0][1]:
+        return {}
+    before, _, behind = pattern(segments).partition("*")
+    return {columns[0][0]: name[len(before) : len(name) - len(behind)]}
+
+
 def _text(segment: Segment, rows: pa.RecordBatch) -> Any:
     if isinstance(segment, str):
         return pa.scalar(segment)

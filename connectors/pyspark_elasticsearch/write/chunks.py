@@ -45,7 +45,8 @@ HEAD = struct.Struct("<IIQ")
 class Slot(NamedTuple):
     """The part of a line that a row fills."""
 
-    what: str  # a part of the action; or a column's JSON: ``value``, or ``left`` (out if null)
+    what: str
+    """A part of the action; or a column's JSON: ``value``, ``left`` (out if null), ``document``."""
     column: str = ""
 
 
@@ -132,7 +133,7 @@ class ChunkEncoder:
         self.deleted = (*_action(documents, "delete"), "}}\n")
         slots = [piece for piece in self.written if isinstance(piece, Slot) and piece.column]
         self.left = {one: f",{_member(one.column)}" for one in slots if one.what == "left"}
-        held = [*(one.column for one in slots), documents.routing]
+        held = [*(one.column for one in slots if one.what != "document"), documents.routing]
         self.columns = list(dict.fromkeys(filter(None, held)))
         self.naming = {*documents.key, documents.order, documents.routing}
         self.naming |= {part[0] for part in documents.parts if not isinstance(part, str)}
@@ -169,6 +170,8 @@ class ChunkEncoder:
         documents = self.documents
         doing = split_operations(rows, documents.op)
         rows, deleted = doing.keyed(self.naming), doing.deleted
+        if documents.row:
+            rows = values.with_documents(rows, documents.row, doing)
         ids, parts = values.ids(rows, documents.key), documents.parts
         index = templates.names(parts, rows, documents.reserved) if parts else None
         if documents.key and documents.order is None:
@@ -191,6 +194,8 @@ class ChunkEncoder:
         texts, routing = values.texts(rows, self.columns), self.documents.routing
         held: dict[Any, Any] = {ID: ids, INDEX: index}
         held |= {Slot("value", name): text for name, text in texts.items()}
+        if name := self.documents.row:
+            held[Slot("document", name)] = rows.column(name)
         if self.documents.order:
             held[VERSION] = values.versions(rows, self.documents.order)
         if routing:
@@ -214,6 +219,8 @@ def _written(documents: Documents) -> Line:
         begun = retried + f'{{"scripted_upsert":true,"script":{{{SCRIPT_MARK}"a":{{'
         new = ('}}},"upsert":{', *_members(documents.key), "}}\n")
         return (*action, begun, *_changes(documents), *new)
+    if documents.row:
+        return (*action, "}}\n", Slot("document", documents.row), "\n")
     stamp = f"{STAMP_MARK}," if documents.alias else ""
     return (*action, "}}\n{" + stamp, *_members(documents.columns), "}\n")
 
@@ -265,6 +272,9 @@ def _trees(operation: bytes, documents: Documents, schema: pa.Schema) -> dict[st
     op = {documents.op: "u" if document else "d"} if documents.op else {}
     if not document:
         return {**_of_action(bulk.action(operation), documents, schema), **op}
+    if documents.row:
+        row = {documents.row: document.decode().rstrip("\n")}
+        return {**_of_action(bulk.action(operation), documents, schema), **row, **op}
     found = from_json.parse_tree(document)
     if documents.mode.guard is RowGuard.SCRIPT:
         found = {**found["upsert"], **found["script"]["params"]["a"]}
@@ -284,4 +294,4 @@ def _of_action(
         found[version] = values.of_version(action["version"], schema.field(version).type)
     if routing:
         found[routing] = str(action["routing"])
-    return found
+    return {**templates.filled_by(documents.parts, action.get("_index", "")), **found}

@@ -76,6 +76,7 @@ class Documents:
     schema: str  # of the query, as Spark's DDL
     create: Stored | None  # settings and mappings of a new index, if one may be created
     overwrites: bool = False  # whether they replace everything that an alias shows
+    row: str | None = None  # the column that has the whole document as JSON
 
     @property
     def mode(self) -> BulkMode:

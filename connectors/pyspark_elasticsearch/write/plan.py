@@ -32,15 +32,18 @@ def plan(options: Options, schema: pa.Schema) -> Plan[Documents]:
     own = own_names(options["indexPrefix"])
     _require_names_apart(options, own)
     key = tuple(checks.key_column("key", name, schema) for name in options["key"] or ())
-    routing = checks.column("routing", options["routing"], schema) if options["routing"] else None
+    routing, row = (
+        checks.column(name, options[name], schema) if options[name] else None
+        for name in ("routing", "rowColumn")
+    )
     does = change.parse(options, schema, key, lambda: _added(key, routing, schema))
     parts = templates.parse(options["index"], schema)
     checks.refuse(_of_modes(does, options))
     checks.refuse(change.contradictions(does, options))
     checks.refuse(_of_index(does, options))
-    _require_columns_fit(does, routing, schema)
+    _require_columns_fit(does, routing, row, schema)
     op = does.op if isinstance(does, Upsert) else None
-    stored = pa.schema([field for field in schema if field.name != op])
+    stored = pa.schema([] if row else [field for field in schema if field.name != op])
     own_field = lookup.STAMP if options["visibleAlias"] else None
     if BULK_MODES[type(does)].guard is RowGuard.SCRIPT:
         own_field = lookup.GUARD
@@ -56,6 +59,7 @@ def plan(options: Options, schema: pa.Schema) -> Plan[Documents]:
         aside=options["onBadRow"] == "deadLetter",
         schema=spark_types.to_ddl(schema),
         create=lookup.definition(stored, own_field) if options["createIndex"] else None,
+        row=row,
     )
     return Plan(
         target=f"index:{documents.index}",
@@ -151,6 +155,12 @@ def _of_modes(does: Change, options: Options) -> Iterator[checks.Contradiction]:
         "leave pipeline out",
     )
     yield (
+        options["rowColumn"] and not isinstance(does, Append | Upsert),
+        both.format("rowColumn"),
+        "a document from rowColumn replaces the stored one as a whole",
+        "leave rowColumn out, or use writeMode=upsert",
+    )
+    yield (
         options["createIndex"] and isinstance(does, Delete),
         both.format("createIndex"),
         "a new index would hold nothing to delete",
@@ -182,6 +192,12 @@ def _of_index(does: Change, options: Options) -> Iterator[checks.Contradiction]:
         "set sinkId, for example sinkId=orders",
     )
     yield (
+        alias and options["rowColumn"],
+        "Options visibleAlias and rowColumn contradict each other",
+        "the alias finds the rows of an epoch by a field that a document of yours lacks",
+        "leave visibleAlias out",
+    )
+    yield (
         alias and (is_template or not isinstance(does, Append)),
         f"Option visibleAlias is for writeMode=append and one index, not for {mode} into {index}",
         "an alias can hide neither overwritten documents nor other indices",
@@ -189,8 +205,10 @@ def _of_index(does: Change, options: Options) -> Iterator[checks.Contradiction]:
     )
 
 
-def _require_columns_fit(does: Change, routing: str | None, schema: pa.Schema) -> None:
-    for field in schema:
+def _require_columns_fit(
+    does: Change, routing: str | None, row: str | None, schema: pa.Schema
+) -> None:
+    for field in () if row else schema:
         _require_writable(field)
         if BULK_MODES[type(does)].guard is RowGuard.SCRIPT:
             _require_scriptable(field, change.mode_of(does))
@@ -201,6 +219,7 @@ def _require_columns_fit(does: Change, routing: str | None, schema: pa.Schema) -
         ("opColumn", (op,), types.is_string, "a string"),
         ("versionColumn", (order,), _is_version, "a whole number, date or timestamp"),
         ("routing", (routing,), _is_flat, "one value, and no array, map or struct"),
+        ("rowColumn", (row,), types.is_string, "a string, for example to_json(struct(*))"),
     ):
         for column in filter(None, named):
             if not fits((field := schema.field(column)).type):

@@ -9,12 +9,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
+from sparkonce.change import RowOperations
 from sparkonce.errors import BadRow
 from sparkonce.values import json_text
-from sparkonce.values.rows import describe_row, null_key, percent_encoded
+from sparkonce.values.rows import Unfit, describe_row, null_key, percent_encoded
 from sparkonce.values.text import to_json, to_text
 
 LONGEST = 512  # bytes of an id that the server accepts
+
+OBJECT = r"^\s*\{[^\x00-\x08\x0b\x0c\x0e-\x1f]*\}\s*$"
+"""What may be a JSON object. The server rejects a whole request for other text, and the control
+characters, which JSON escapes, mark places in a chunk."""
 
 
 def ids(rows: pa.RecordBatch, key: Sequence[str]) -> Any:
@@ -146,6 +151,26 @@ def routing(rows: pa.RecordBatch, name: str, quoted: Column) -> Column:
     bare = types.is_boolean(kind) or types.is_duration(kind)
     bare = bare or types.is_integer(kind) or types.is_floating(kind)
     return pc.binary_join_element_wise('"', quoted, '"', "") if bare else quoted
+
+
+def with_documents(rows: pa.RecordBatch, name: str, doing: RowOperations) -> pa.RecordBatch:
+    """The rows, with each document of column `name` on one line. The server parses it.
+
+    Raises:
+        Unfit: a row that does not delete has no JSON object.
+    """
+    texts = rows.column(name)
+    _require_storable([(name, texts)])
+    fits = pc.fill_null(pc.match_substring_regex(texts, OBJECT), False)
+    if doing.deleted is not None:
+        fits = pc.or_(fits, doing.deleted)
+    places = pc.indices_nonzero(pc.invert(fits))
+    if len(places):
+        places = places if doing.places is None else doing.places.take(places)
+        todo = "write a JSON object, for example to_json(struct(*))"
+        raise Unfit(name, places, "option rowColumn names it, so it is a whole document", todo)
+    lines = pc.replace_substring_regex(texts, "[\r\n]", " ")
+    return rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), lines)
 
 
 def versions(rows: pa.RecordBatch, name: str) -> Any:
