@@ -88,7 +88,21 @@ class ElasticsearchCluster(ElasticsearchTarget, Cluster):
                 health = client.cluster.health()
             if health["number_of_nodes"] != len(self.machines) or health["status"] != "green":
                 return False
-        return True
+        return self._shards_write()
+
+    def _shards_write(self) -> bool:
+        """Whether each shard writes; an operator restarts nodes with one that does not.
+
+        After a full disk a node may keep a shard as started whose log of operations is closed.
+        """
+        with connect(self.nodes[self.machines[0]].url, request_timeout=30) as client:
+            done = client.indices.flush(force=True, wait_if_ongoing=True)["_shards"]
+            if not done["failed"]:
+                return True
+            names = {key: one["name"] for key, one in client.nodes.info()["nodes"].items()}
+        for name in {names[one["routing"]["node"]] for one in done["failures"]}:
+            self.nodes[name].restart()
+        return False
 
     def _vote(self, name: str) -> str | None:
         """The leader in the state of the cluster that a node has."""

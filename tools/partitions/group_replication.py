@@ -20,8 +20,11 @@ class GroupReplication(BehindAddress):
     """MySQL Group Replication with a single primary."""
 
     name, consistency = "group-replication", "EVENTUAL"
-    settings = f"single primary, `group_replication_consistency` {consistency}"
-    advice = "any consistency"
+    settings = (
+        f"single primary, `super_read_only=ON` in its file, `group_replication_consistency`"
+        f" {consistency}"
+    )
+    advice = "`super_read_only=ON` in the configuration of each server; any consistency"
     skipped: ClassVar = {CLOCK: NO_CLOCK}
 
     def server_options(self, name: str) -> tuple[str, ...]:
@@ -41,7 +44,9 @@ class GroupReplication(BehindAddress):
         loose = (
             f"--loose-group-replication-{key.replace('_', '-')}={to}" for key, to in own.items()
         )
-        return (*LOGGED, f"--report-host={hosts[name]}", *PLUGIN, *loose)
+        # Else a server that restarts accepts writes before it joins, and the group rejects it.
+        guarded = "--super-read-only=ON"
+        return (*LOGGED, f"--report-host={hosts[name]}", guarded, *PLUGIN, *loose)
 
     @property
     def version(self) -> str:

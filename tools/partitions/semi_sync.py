@@ -65,7 +65,8 @@ class SemiSync(BehindAddress):
     def is_whole(self) -> bool:
         (primary,) = self.ask(self._primary, "SELECT @@super_read_only AS reads_only")
         others = [name for name in self.machines if name != self._primary]
-        return not primary["reads_only"] and all(map(self._is_replica, others))
+        whole = not primary["reads_only"] and all(map(self._is_replica, others))
+        return whole and self._at == self._primary
 
     def _is_served(self) -> bool:
         """Whether some replica hears the primary; the operator stands on the replicas' side."""

@@ -59,6 +59,10 @@ BY_TYPE = {
     "process_cluster_event_timeout_exception": _BUSY,
     "unavailable_shards_exception": _passing("a shard of the index has no primary now"),
     "no_shard_available_action_exception": _passing("no shard of the index answers now"),
+    "already_closed_exception": _lost(
+        "a node keeps a shard whose files it has closed, as after a full disk",
+        "free disk space, and restart that node",
+    ),
     "document_parsing_exception": _row("a field does not fit its mapping"),
     "mapper_parsing_exception": _row("a field does not fit its mapping"),
     "mapper_exception": _row("a field does not fit the mapping"),
