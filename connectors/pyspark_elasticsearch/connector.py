@@ -26,7 +26,7 @@ class ElasticsearchConnector:
     options, reads, follows = OPTIONS, READING, FOLLOWING
     plan, overwriting = staticmethod(plan), staticmethod(overwriting)
 
-    def encoder(self, plan: Plan[Documents]) -> Encoder:
+    def encoder(self, plan: Plan[Documents], store: object) -> Encoder:  # noqa: ARG002
         """See `Connector.encoder`."""
         return ChunkEncoder(plan.detail)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pyarrow as pa
 
 from pyspark_mysql.binlog.names import FollowedNames
@@ -18,12 +20,15 @@ from pyspark_mysql.server import address
 from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.failures import translated, translated_read
 from pyspark_mysql.store import MySqlStore
+from pyspark_mysql.target.names import TableNamer
 from pyspark_mysql.write import plan as write_plan
 from pyspark_mysql.write.chunks import ChunkEncoder
 from pyspark_mysql.write.plan import TableRows
+from pyspark_mysql.write.tables import TablesEncoder
 from sparkonce.options import Options
 from sparkonce.protocol import Encoder, Plan
 from sparkonce.reading import Scan
+from sparkonce.store import Patience
 
 
 class MySqlConnector:
@@ -34,9 +39,18 @@ class MySqlConnector:
     plan, overwriting = staticmethod(write_plan.plan), staticmethod(write_plan.overwriting)
     ddl = staticmethod(tables.ddl)
 
-    def encoder(self, plan: Plan[TableRows]) -> Encoder:
+    def encoder(self, plan: Plan[TableRows], store: MySqlStore) -> Encoder:
         """See `Connector.encoder`."""
-        return ChunkEncoder(plan.detail)
+        detail, options = plan.detail, store.session.options
+        if not detail.parts:
+            return ChunkEncoder(detail)
+        letters, patience = store.dead_letters, Patience(options["maxRetries"])
+        namer = TableNamer(detail.parts, detail.table[0], [letters.name] if letters else [])
+        return TablesEncoder(
+            detail,
+            namer,
+            lambda table, made: patience.run(partial(store.look_up, detail, table, made)),
+        )
 
     def connect(self, options: Options) -> MySqlStore:
         """See `Connector.connect`. Creates own tables only for a query, which names a table."""

@@ -13,11 +13,14 @@ from pyspark_mysql.follow.table import OP
 from pyspark_mysql.read.source import subquery
 from pyspark_mysql.server import address
 from pyspark_mysql.server.literals import NAME, NAME_RULE
+from pyspark_mysql.target.names import LIKE
 from pyspark_mysql.write.plan import MODES
+from sparkonce import templates
 from sparkonce.exactly_once.bad_rows import MAX_BAD_ROWS
 from sparkonce.option_values import boolean, choice, columns, integer
 from sparkonce.options import COMMON, Option
 from sparkonce.reading import FOLLOWS, READS, STARTS
+from sparkonce.templates import Template
 
 _NAME = r"(?:`(?:[^`]|``)+`|[^`.]+)"
 
@@ -28,6 +31,18 @@ def table_name(text: str) -> tuple[str, ...]:
         raise ValueError("orders, shop.orders, or `odd.name` between backticks")
     parts = re.findall(_NAME, text)
     return tuple(name(p[1:-1].replace("``", "`") if p[0] == "`" else p) for p in parts)
+
+
+def target(text: str) -> tuple[str, ...]:
+    """Parse option ``dbtable`` of a sink: a table, or a template with columns in braces."""
+    if "{" not in re.sub(r"`(?:[^`]|``)*`", "", text):
+        return table_name(text)
+    shown = templates.plain(text)
+    if "`" in text or re.search(r":[^{}]*\.[^{}]*\}", text):
+        raise ValueError(f"{LIKE}, without backticks, and without dots in the format of a date")
+    table_name(shown)
+    first, dot, rest = text.partition(".")
+    return (first, Template(rest)) if dot and "{" not in first else (Template(text),)
 
 
 def tables(text: str) -> tuple[str, ...] | FollowedNames:
@@ -95,7 +110,13 @@ TLS = (
 
 OPTIONS = (
     URL,
-    Option("dbtable", "The target: `orders`, or `shop.orders`.", table_name, required=True),
+    Option(
+        "dbtable",
+        "The target: `orders`, `shop.orders`, or a template whose columns name the table of each"
+        " row: `{_table}`, `events_{at:yyyyMM}`. The table need not have these columns.",
+        target,
+        required=True,
+    ),
     Option(
         "writeMode",
         "`append` inserts rows; `upsert` inserts or updates them by key; `increment` adds all"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import cast
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 import pymysql
 
@@ -20,6 +20,7 @@ from pyspark_mysql.server.failures import failure_of, translated
 from pyspark_mysql.write import preflight
 from pyspark_mysql.write.delivery import Delivery, hold
 from pyspark_mysql.write.plan import TableRows
+from sparkonce.change import Names
 from sparkonce.errors import FailureKind
 from sparkonce.health import Finding
 from sparkonce.protocol import (
@@ -58,6 +59,7 @@ class MySqlStore:
         self.records = LedgerRecords(self.session, self.tables.ledger)
         self.log = StagingLog(self.session, self.tables.log, self.tables.ledger)
         self._checked: WeakSet[LiveConnection] = WeakSet()
+        self._tables: WeakKeyDictionary[LiveConnection, set[Names]] = WeakKeyDictionary()
 
     @contextmanager
     def _step(self, doing: str) -> Iterator[None]:
@@ -87,8 +89,23 @@ class MySqlStore:
             if live not in self._checked or not self._there(plan):
                 self._require_fit(plan)
                 self._checked.add(live)
+            if plan is None or plan.detail.parts:
+                return plan  # tasks look up tables that rows name
             # On every call: tasks check rows by it, and a commit rejects a table that differs.
-            return plan if plan is None else cast("P", preflight.fitted(self.session, plan))
+            return cast("P", preflight.fitted(self.session, plan))
+
+    def look_up(self, detail: TableRows, table: Names, made: str) -> TableRows:
+        """The detail for a table that rows name as `made`. A task checks their values by it.
+
+        Raises:
+            OptionError: the table does not exist, or does not fit the rows.
+        """
+        with translated("connecting"), self.session.connected() as live:
+            known = self._tables.setdefault(live, set())
+            if table not in known:
+                preflight.require_fit_table(self.session, detail, table, create=self.create_target)
+                known.add(table)
+            return preflight.fitted_table(self.session, detail, table, made)
 
     def read(self, name: str) -> Record:
         """See `Store.read`."""
@@ -230,7 +247,7 @@ class MySqlStore:
             require_transactions(self.session, *self.tables.names)
         if self.dead_letters is not None:
             self.dead_letters.ensure()
-        if plan is not None:
+        if plan is not None and not plan.detail.parts:
             # Last, because it may create the target: an earlier error leaves none behind.
             preflight.require_fit_target(self.session, plan.detail, create=self.create_target)
 

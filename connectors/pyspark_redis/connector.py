@@ -37,7 +37,7 @@ class RedisConnector:
         """See `Connector.plan`."""
         return MODELS[options["model"]].plan(options, schema)
 
-    def encoder(self, plan: Plan[PlanDetail]) -> Encoder:
+    def encoder(self, plan: Plan[PlanDetail], store: object) -> Encoder:  # noqa: ARG002
         """See `Connector.encoder`."""
         return ChunkEncoder(plan.detail)
 

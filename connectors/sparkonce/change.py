@@ -105,6 +105,15 @@ def split_operations(rows: pa.RecordBatch, name: str | None) -> RowOperations:
     return RowOperations(rows, deleted if pc.any(deleted).as_py() else None, places)
 
 
+def effective(rows: pa.RecordBatch, name: str | None) -> pa.RecordBatch:
+    """The rows without those whose operation has no effect; `name` as in `split_operations`."""
+    if name is None:
+        return rows
+    idle = pa.array([word for word, does in WORDS.items() if does is NOTHING])
+    words = pc.utf8_lower(rows.column(name).cast(pa.string()))
+    return rows.filter(pc.invert(pc.is_in(words, value_set=idle)))
+
+
 UNORDERED = "a row's own sequence or version orders it, and a TRUNCATE has none"
 """Why a sink that orders rows by a column can't empty its target."""
 

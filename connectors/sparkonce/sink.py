@@ -84,8 +84,10 @@ def _open(path: str, raw: frozenset[tuple[str, str]], schema: bytes, overwrite: 
         plan = _overwriting(connector, plan, parsed)
     sorts = parsed.get("onBadRow") == "deadLetter"
 
+    store = connector.connect(parsed)
+
     def encoder(plan: Plan[Any]) -> Encoder | BadRowSplitter:
-        made = connector.encoder(plan)
+        made = connector.encoder(plan, store)
         return made if sorts else naming_rows(made, plan.key)
 
     # Without offsets to compare, rows may be applied again: harmless for a repeatable plan.
@@ -93,7 +95,7 @@ def _open(path: str, raw: frozenset[tuple[str, str]], schema: bytes, overwrite: 
     rows = parsed["chunkRows"] or max(20, min(plan.rows, plan.cells // max(1, plan.columns)))
     return Sink(
         options=parsed,
-        store=connector.connect(parsed),
+        store=store,
         plan=plan,
         encoder=encoder,
         policy=Policy(

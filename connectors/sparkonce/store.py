@@ -209,8 +209,13 @@ class Connector(Protocol):
             OptionError: they do not fit.
         """
 
-    def encoder(self, plan: Plan[Any]) -> Encoder:
-        """The function that encodes rows as chunks for this plan."""
+    def encoder(self, plan: Plan[Any], store: Any) -> Encoder:
+        """The function that encodes rows as chunks for this plan.
+
+        Args:
+            plan: as `Store.check` returned it.
+            store: of the task, for what only the rows tell: the tables that they name.
+        """
 
     def connect(self, options: Options) -> Store:
         """A store for these options; it connects at its first use."""

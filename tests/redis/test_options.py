@@ -213,7 +213,7 @@ def encoded(*keys: str) -> None:
     schema = pa.schema([("id", pa.string())])
     connector = RedisConnector()
     plan = connector.plan(options.parse(RedisConnector.options, given), schema)
-    connector.encoder(plan)(pa.record_batch([list(keys)], schema=schema))
+    connector.encoder(plan, None)(pa.record_batch([list(keys)], schema=schema))
 
 
 class Server:

@@ -37,7 +37,7 @@ class MemoryConnector:
     def plan(self, _: Mapping[str, Any], schema: pa.Schema) -> Plan[None]:
         return Plan(TARGET, repeatable=self.repeatable, columns=len(schema), detail=None, stored={})
 
-    def encoder(self, _: Plan[None]) -> Any:
+    def encoder(self, _: Plan[None], __: object) -> Any:
         return encode
 
     def connect(self, _: Mapping[str, Any], plan: Plan[None] | None = None) -> Store:  # noqa: ARG002

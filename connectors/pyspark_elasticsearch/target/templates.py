@@ -7,7 +7,6 @@ the cluster that may match such a name.
 from __future__ import annotations
 
 import re
-import string
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -15,14 +14,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import types
 
 from pyspark_elasticsearch.server.client import Cluster, path
-from sparkonce.checks import column
-from sparkonce.errors import BadRow, OptionError
-from sparkonce.values.rows import describe_row
-from sparkonce.values.spark_types import spark_type
-from sparkonce.values.text import to_text
+from sparkonce import templates
+from sparkonce.errors import OptionError
+from sparkonce.templates import Namer, Segment
 
 FORBIDDEN = r'[\\/*?"<>| ,#:\x00-\x1f]|^[-_+]|^\.{0,2}$'
 """Characters, beginnings and names that are not allowed; capitals are not, either."""
@@ -31,18 +27,13 @@ LONGEST = 255  # bytes of a name
 LOOKING = "reading templates of indices"
 FLAT = {"flat_settings": "true"}
 PIPELINES = "index.default_pipeline", "index.final_pipeline"
-_LETTERS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H"}
-_DATE = re.compile(r"(?:yyyy|MM|dd|HH|[._-])+")
-
-Segment = str | tuple[str, str]
-"""A literal text, or a column and its date format (empty for other types)."""
+LIKE = "events-{country}-{at:yyyy.MM.dd}"
+TODO = "filter such rows out, or correct the column before the sink, for example lower(country)"
 
 
 def index_name(text: str) -> str:
     """Parse option ``index``: an index, an alias, or a template; else `ValueError`."""
-    plain = re.sub(r"\{[^{}]*\}", "x", text)
-    if "{" in plain or "}" in plain:
-        raise ValueError("like events-{country}-{at:yyyy.MM.dd}, with balanced braces")
+    plain = templates.plain(text)
     if len(text) > LONGEST or plain != plain.lower() or re.search(FORBIDDEN, plain):
         raise ValueError(
             'one index or alias, in lower case, without spaces and any of \\ / * ? " < > | , # :,'
@@ -58,93 +49,21 @@ def plain_name(text: str) -> str:
     return index_name(text)
 
 
-def parse(text: str, schema: pa.Schema) -> tuple[Segment, ...]:
-    """The segments of a template; none for a plain name. `OptionError` for unfit columns."""
-    if "{" not in text:
-        return ()
-    segments: list[Segment] = []
-    for literal, name, form, conversion in string.Formatter().parse(text):
-        if literal:
-            segments.append(literal)
-        if name is not None:
-            found = column(f"index={text!r}", name, schema)
-            _require_form(text, schema.field(found), form or "", conversion)
-            segments.append((found, form or ""))
-    return tuple(segments)
-
-
-def pattern(segments: Sequence[Segment]) -> str:
-    """A pattern for all names of a template, with ``*`` for each column."""
-    return "".join(one if isinstance(one, str) else "*" for one in segments)
-
-
 def names(segments: Sequence[Segment], rows: pa.RecordBatch, reserved: Sequence[str] = ()) -> Any:
-    """The index of each row; `BadRow` for a null, an invalid name, or a reserved one."""
-    made = pc.binary_join_element_wise(*(_text(one, rows) for one in segments), pa.scalar(""))
-    _refuse_row(rows, made.is_null(), "a column of the template is null")
+    """The index of each row.
+
+    Raises:
+        BadRow: a row has none, an invalid one or a reserved one.
+    """
+    namer = Namer("index", segments, TODO)
+    made = namer.names(rows)
     too_long = pc.greater(pc.binary_length(made), LONGEST)
     capitals = pc.not_equal(made, pc.utf8_lower(made))
     wrong = pc.or_(pc.or_(pc.match_substring_regex(made, FORBIDDEN), capitals), too_long)
-    _refuse_row(rows, wrong, "{!r} is not a valid name", made)
+    namer.refuse(rows, wrong, "{!r} is not a valid name", made)
     taken = pc.is_in(made, value_set=pa.array(reserved, pa.string()))
-    _refuse_row(rows, taken, "{!r} is reserved for this connector", made)
+    namer.refuse(rows, taken, "{!r} is reserved for this connector", made)
     return made
-
-
-def filled_by(segments: Sequence[Segment], name: str) -> dict[str, str]:
-    """The value of the only column of a template, from a name that it made; else nothing."""
-    columns = [one for one in segments if not isinstance(one, str)]
-    if len(columns) != 1 or columns[0][1]:
-        return {}
-    before, _, behind = pattern(segments).partition("*")
-    return {columns[0][0]: name[len(before) : len(name) - len(behind)]}
-
-
-def _text(segment: Segment, rows: pa.RecordBatch) -> Any:
-    if isinstance(segment, str):
-        return pa.scalar(segment)
-    name, form = segment
-    column = rows.column(name)
-    if not form:
-        return to_text(column).cast(pa.string())
-    years = pc.year(column)
-    wrong = pc.fill_null(pc.or_(pc.less(years, 1), pc.greater(years, 9999)), False)
-    _refuse_row(rows, wrong, f"column {name!r} is outside the years 0001 to 9999")
-    if types.is_timestamp(column.type):
-        column = column.view(pa.timestamp("us"))
-    for letters, directive in _LETTERS.items():
-        form = form.replace(letters, directive)
-    return pc.strftime(column, format=form)
-
-
-def _refuse_row(rows: pa.RecordBatch, wrong: Any, why: str, made: Any = None) -> None:
-    if pc.any(wrong).as_py():
-        row = pc.index(wrong, True).as_py()
-        why = why if made is None else why.format(made[row].as_py())
-        raise BadRow(
-            f"A row has no index: {why}; the row: {describe_row(rows, row)}",
-            why="option index takes the name from columns of the row",
-            todo="filter such rows out, or correct the column before the sink, for example"
-            " lower(country)",
-        )
-
-
-def _require_form(text: str, field: pa.Field, form: str, conversion: str | None) -> None:
-    dated = types.is_timestamp(field.type) or types.is_date(field.type)
-    plain = types.is_string(field.type) or types.is_integer(field.type)
-    if conversion or not (dated or plain) or dated != bool(form):
-        raise OptionError(
-            f"Option index={text!r} can't use column {field.name!r} of type {spark_type(field)}",
-            why="a date or timestamp needs a format, a string or whole number has none, and other"
-            " types can't be part of a name",
-            todo="write it like events-{country}-{at:yyyy.MM.dd}",
-        )
-    if form and not _DATE.fullmatch(form):
-        raise OptionError(
-            f"Option index={text!r} has the format {form!r}",
-            why="a format consists of yyyy, MM, dd, HH and the characters . _ -",
-            todo="write it like {at:yyyy.MM.dd}; the time is in UTC",
-        )
 
 
 @lru_cache

@@ -25,6 +25,7 @@ from pyspark_elasticsearch.write.documents import BulkMode, Documents, RowGuard,
 from sparkonce.change import UNORDERED, Emptied, behind_emptying, split_operations
 from sparkonce.exactly_once.bad_rows import reasons
 from sparkonce.protocol import Reasons
+from sparkonce.templates import filled_by
 from sparkonce.values import from_json, letters
 from sparkonce.values.json_text import all_bytes
 from sparkonce.values.letters import Letter
@@ -294,4 +295,4 @@ def _of_action(
         found[version] = values.of_version(action["version"], schema.field(version).type)
     if routing:
         found[routing] = str(action["routing"])
-    return {**templates.filled_by(documents.parts, action.get("_index", "")), **found}
+    return {**filled_by(documents.parts, action.get("_index", "")), **found}

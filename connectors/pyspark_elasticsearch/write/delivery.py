@@ -15,7 +15,7 @@ from pyspark_elasticsearch.journal.records import Destination, LedgerRecords
 from pyspark_elasticsearch.server.bulk import action, numbered, operations
 from pyspark_elasticsearch.server.client import Cluster
 from pyspark_elasticsearch.server.failures import advice, message
-from pyspark_elasticsearch.target import aliases, templates
+from pyspark_elasticsearch.target import aliases
 from pyspark_elasticsearch.target.aliases import IndexNames
 from pyspark_elasticsearch.write import chunks
 from pyspark_elasticsearch.write.chunks import DocumentChunk, begun_script, chunk_name, unpacked
@@ -31,6 +31,7 @@ from sparkonce.exactly_once import conflicts
 from sparkonce.exactly_once.bad_rows import BEFORE, OF_TASK, MaxBadRows
 from sparkonce.exactly_once.ledger import from_record
 from sparkonce.protocol import Manifest
+from sparkonce.templates import pattern
 
 MARK_EVERY = 10.0  # seconds after which a long apply records its progress
 
@@ -225,7 +226,7 @@ class Delivery(EpochDelivery[SentChunk]):
             claim = self.means.cluster, self.documents.alias, name, manifest.sink
             aliases.claim(*claim, once=once)
         place = self.documents.index if self.documents.overwrites else name
-        self.means.naming.require_one(manifest, place or templates.pattern(self.documents.parts))
+        self.means.naming.require_one(manifest, place or pattern(self.documents.parts))
         if self.documents.overwrites:
             name, replaces = f"{self.documents.index}-{manifest.token[:16]}", name
         # Queries that use an alias of the index draw from the same counter as others.

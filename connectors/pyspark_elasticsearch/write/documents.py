@@ -10,9 +10,9 @@ from importlib.resources import files
 
 import pyarrow as pa
 
-from pyspark_elasticsearch.target.templates import Segment
 from sparkonce.change import Append, Change, Delete, Increment, Names, Update, Upsert
 from sparkonce.protocol import Stored
+from sparkonce.templates import Segment
 from sparkonce.values import spark_types
 
 

@@ -9,9 +9,10 @@ import pyarrow as pa
 from pyarrow import types
 
 from pyspark_elasticsearch.journal.indices import own_names
-from pyspark_elasticsearch.target import lookup, templates
+from pyspark_elasticsearch.target import lookup
+from pyspark_elasticsearch.target.templates import LIKE
 from pyspark_elasticsearch.write.documents import BULK_MODES, Documents, RowGuard, key_of
-from sparkonce import change, checks, codec
+from sparkonce import change, checks, codec, templates
 from sparkonce.change import Append, Change, Delete, Names, Update, Upsert
 from sparkonce.errors import OptionError
 from sparkonce.options import Options
@@ -37,7 +38,7 @@ def plan(options: Options, schema: pa.Schema) -> Plan[Documents]:
         for name in ("routing", "rowColumn")
     )
     does = change.parse(options, schema, key, lambda: _added(key, routing, schema))
-    parts = templates.parse(options["index"], schema)
+    parts = templates.parse("index", options["index"], schema, LIKE)
     checks.refuse(_of_modes(does, options))
     checks.refuse(change.contradictions(does, options))
     checks.refuse(_of_index(does, options))

@@ -22,6 +22,7 @@ from pyspark_elasticsearch.write.plan import named_twice, own_index
 from sparkonce.errors import OptionError, SparkonceError, StoreError, StoreRefused, error_text
 from sparkonce.option_values import seconds
 from sparkonce.protocol import Stored
+from sparkonce.templates import pattern as pattern_of
 
 log = logging.getLogger("sparkonce")
 
@@ -147,7 +148,7 @@ def _fit_target(
 ) -> tuple[Target | None, Definitions]:
     if documents.parts:  # the first row creates the index
         # Even where option pipeline is set: an index may also have a final pipeline.
-        pattern = templates.pattern(documents.parts)
+        pattern = pattern_of(documents.parts)
         of_names = templates.settings(cluster, pattern, documents.index)
         return None, _fit_pipelines(cluster, documents, {}, *of_names)
     name, appends = documents.index, documents.follows_aliases

@@ -52,7 +52,8 @@ class ChunkEncoder:
     """Encodes rows for one plan."""
 
     def __init__(self, detail: TableRows) -> None:
-        self.columns, self.key, self.zero_for_null = detail.columns, detail.key, detail.added
+        self.detail, self.key, self.zero_for_null = detail, detail.key, detail.added
+        self.columns = detail.columns
         self.folded, self.op, self.aside = detail.folded, detail.op, detail.aside
         self.order = detail.order
         self.never_null = [*self.key, *filter(None, [detail.order])]

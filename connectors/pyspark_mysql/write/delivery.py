@@ -6,6 +6,7 @@ from collections.abc import Generator
 from contextlib import closing
 from functools import partial
 from itertools import accumulate
+from typing import Any
 
 from pyspark_mysql.journal.dead_letters import DeadLetters
 from pyspark_mysql.journal.log import ChunkError, StagingLog, lost, missing
@@ -13,12 +14,13 @@ from pyspark_mysql.journal.tables import LedgerRecords, OwnTables, Progress
 from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.failures import translated
 from pyspark_mysql.target.lookup import Target, definitions
-from pyspark_mysql.write import chunks, preflight
+from pyspark_mysql.write import chunks, preflight, tables
 from pyspark_mysql.write.gathering import writer_for
 from pyspark_mysql.write.inserting import RowWriter, empty
 from pyspark_mysql.write.plan import TableRows
-from pyspark_mysql.write.refusals import RefusedRow
+from pyspark_mysql.write.refusals import PutAside, Refusals, RefusedRow
 from pyspark_mysql.write.statements import metadata_lock
+from pyspark_mysql.write.tables_writer import TablesWriter
 from sparkonce import codec
 from sparkonce.change import Names
 from sparkonce.codec import FORGET, reading
@@ -71,21 +73,21 @@ class Delivery(EpochDelivery[None]):
         """
         # Before any check of the tables, so that its result stays true until COMMIT.
         self.hold()
-        writer = self._new_writer()
+        apply = self._to_tables().apply if self.detail.parts else self._new_writer().apply
         if self.detail.overwrites:
             empty(self.session, self.detail)
         try:
             # Closed also after a rejected row: it ends the thread that reads ahead.
             with closing(self._chunks()) as found:
-                self.counter.stored |= writer.apply(found)
+                self.counter.stored |= apply(found)
             self.end()
         except (RefusedRow, TooManyBadRows) as error:
             what = f"{error.what}; no row of epoch {self.manifest.epoch} took effect"
             raise BadRow(what, error.why, error.todo) from None
         return self.counter.applied
 
-    def _chunks(self) -> Generator[chunks.DecodedChunk, None, None]:
-        """The chunks of an epoch; a thread reads the next while the server applies one."""
+    def _chunks(self) -> Generator[Any, None, None]:
+        """The decoded chunks of an epoch; a thread reads the next while the server applies one."""
         steps = [partial(self._chunk, *at, missing) for at in self.chunks]
         if len(steps) <= FEW:
             yield from (step() for step in steps)
@@ -138,9 +140,11 @@ class Delivery(EpochDelivery[None]):
             self.end()  # here, because COMMIT may get no reply
         self.log.drop_chunk(self.manifest.sink, part.attempt, seq)
 
-    def _chunk(self, part: Part, seq: int, error: ChunkError) -> chunks.DecodedChunk:
+    def _chunk(self, part: Part, seq: int, error: ChunkError) -> Any:
         payload = self.log.payload(self.manifest, part, seq, error)
         with reading(f"chunk {seq} of attempt {part.attempt}"):
+            if self.detail.parts:
+                return tables.decode(payload, part.partition)
             return chunks.decode(payload)._replace(partition=part.partition)
 
     def _write_letter(
@@ -164,8 +168,19 @@ class Delivery(EpochDelivery[None]):
         return self._writer
 
     def _new_writer(self) -> RowWriter:
-        put_aside = partial(self._write_letter, self.letters) if self.letters else None
-        return writer_for(self.session, self.detail, self._fit_target(), put_aside)
+        return writer_for(self.session, self.detail, self._fit_target(), self._put_aside())
+
+    def _to_tables(self) -> TablesWriter:
+        return TablesWriter(self._open, Refusals(self.detail, self._put_aside(), ambiguous=False))
+
+    def _open(self, detail: TableRows, place: int) -> RowWriter:
+        """A writer for one of several tables, which the transaction opens first."""
+        self.session.run(metadata_lock(detail, self.own.quoted))
+        target = preflight.require_still_fit(self.session, detail, self._others)
+        return writer_for(self.session, detail, target, self._put_aside(), place)
+
+    def _put_aside(self) -> PutAside | None:
+        return partial(self._write_letter, self.letters) if self.letters else None
 
     def _fit_target(self) -> Target:
         return preflight.require_still_fit(self.session, self.detail, self._others)
@@ -174,7 +189,11 @@ class Delivery(EpochDelivery[None]):
 def hold(
     session: MySqlSession, own: OwnTables, letters: DeadLetters | None, detail: TableRows
 ) -> None:
-    """Open all tables that a commit writes; the transaction then blocks ALTER."""
-    session.run(metadata_lock(detail, own.quoted))
+    """Open all tables that a commit writes; the transaction then blocks ALTER.
+
+    Those that rows name are opened as their rows are applied.
+    """
+    lock = f"SELECT 1 FROM {' CROSS JOIN '.join(own.quoted)} WHERE 1 = 0"
+    session.run(lock if detail.parts else metadata_lock(detail, own.quoted))
     if letters is not None:
         letters.hold()

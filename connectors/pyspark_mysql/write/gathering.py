@@ -41,23 +41,32 @@ NO_INDEX = (1070, 1071, 1170, 3152)
 
 
 def writer_for(
-    session: MySqlSession, detail: TableRows, target: Target, put_aside: PutAside | None = None
+    session: MySqlSession,
+    detail: TableRows,
+    target: Target,
+    put_aside: PutAside | None = None,
+    place: int = 0,
 ) -> RowWriter:
     """The writer for the rows of a plan and the current target.
 
-    `put_aside` takes bad rows; if it is None, a bad row stops the epoch.
+    Args:
+        session: in whose transaction it writes.
+        detail: of the rows.
+        target: their table.
+        put_aside: takes bad rows; if it is None, a bad row stops the epoch.
+        place: among the writers of an epoch, each of which has temporary tables of its own.
     """
     # The server could match a row with a stored row by another unique key than its own.
     ambiguous = detail.updates and bool(target.others(detail.key, detail.columns))
     refusals = Refusals(detail, put_aside, ambiguous=ambiguous)
     if not detail.makes_rows:
-        return DeleteWriter(session, refusals, target)
+        return DeleteWriter(session, refusals, target, place)
     if detail.folded:
-        return WinnerWriter(session, refusals, target)
+        return WinnerWriter(session, refusals, target, place)
     has_instants = target.holds_instants(detail.columns)
     # A default, or a trigger that the user may see, may read the local time.
     if has_instants and (target.computes_time(detail.columns) or triggers(session, detail.table)):
-        return CopyWriter(session, refusals, target)
+        return CopyWriter(session, refusals, target, place)
 
     form = partial(frame, detail, mariadb=session.live.mariadb, ambiguous=ambiguous)
     given = session, refusals, form(), form if detail.keeps_nulls else None
@@ -76,14 +85,16 @@ class GatheringWriter(RowWriter):
         number: the number of a row, in terms of the source.
     """
 
-    def __init__(self, session: MySqlSession, refusals: Refusals, target: Target) -> None:
+    def __init__(
+        self, session: MySqlSession, refusals: Refusals, target: Target, place: int = 0
+    ) -> None:
         super().__init__(session, refusals)
         self.mariadb, self.target, detail = session.live.mariadb, target, self.detail
         self.quoted, database = identifier(*detail.table), detail.table[0]
-        self.table = self.numbered = identifier(database, "sparkonce_epoch")
+        self.table = self.numbered = identifier(database, f"sparkonce_epoch{place or ''}")
         self.source, self.number = f"{self.table} AS {NEW}", f"{NEW}.{ROW}"
         if detail.folded:
-            self.numbered = identifier(database, "sparkonce_winners")
+            self.numbered = identifier(database, f"sparkonce_winners{place or ''}")
             same = f"{NEW}.{ROW} = {WON}.{CAME}"
             # STRAIGHT_JOIN: the server reads winners by number, so they take effect in that order.
             self.source = f"{self.numbered} AS {WON} STRAIGHT_JOIN {self.source} ON {same}"
@@ -140,6 +151,11 @@ class GatheringWriter(RowWriter):
         )
         if self.detail.folded:
             self._make(self.numbered, f"{NUMBER}, {CAME} BIGINT NOT NULL, {GONE} BOOLEAN NOT NULL")
+
+    def close(self) -> None:
+        """See `RowWriter.close`."""
+        tables = ", ".join({self.table, self.numbered})
+        self.session.run(f"DROP TEMPORARY TABLE IF EXISTS {tables}")
 
     def _make(self, table: str, definitions: str, select: str = "") -> None:
         # They live as long as the connection, which may still have those of an earlier epoch.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 import pymysql
 
@@ -59,17 +59,29 @@ class RowWriter(ABC):
             TooManyBadRows: more bad rows than option ``maxBadRows`` allows.
             pymysql.MySQLError: any other error.
         """
-        with self.session.local_time() if self.is_local else nullcontext():
+        with self.time():
             self.begin()
             for chunk in chunks:
-                self.refusals.partition = chunk.partition
-                if chunk.empties:
-                    self.empty()
-                for letter in chunk.bad:
-                    self.refusals.of_task(letter)
-                self.write(chunk.rows)
-            self.refusals.partition = None  # the remaining rows of a key may be of several
-            return self.end()
+                self.take(chunk)
+            return self.finish()
+
+    def time(self) -> AbstractContextManager[None]:
+        """The time zone in which rows are sent."""
+        return self.session.local_time() if self.is_local else nullcontext()
+
+    def take(self, chunk: DecodedChunk) -> None:
+        """Take a chunk. Raises the errors of `apply`."""
+        self.refusals.partition = chunk.partition
+        if chunk.empties:
+            self.empty()
+        for letter in chunk.bad:
+            self.refusals.of_task(letter)
+        self.write(chunk.rows)
+
+    def finish(self) -> bool:
+        """Apply the taken rows; whether the server stored any row. Raises as `apply`."""
+        self.refusals.partition = None  # the remaining rows of a key may be of several
+        return self.end()
 
     def begin(self) -> None:  # noqa: B027 (most writers need nothing)
         """Prepare a transaction before its first rows."""
@@ -77,6 +89,9 @@ class RowWriter(ABC):
     def empty(self) -> None:
         """Empty the target, and forget the rows so far; only where rows have an operation."""
         raise NotImplementedError
+
+    def close(self) -> None:  # noqa: B027 (most writers have nothing)
+        """Free what the connection would keep until the next epoch."""
 
     @abstractmethod
     def write(self, rows: EncodedRows) -> None:

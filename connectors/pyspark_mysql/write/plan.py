@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark_mysql.server import address
 from pyspark_mysql.target.coercions import Coercion, coercions
 from pyspark_mysql.target.columns import TableColumn, kind_of, named
-from sparkonce import change, checks, codec
+from pyspark_mysql.target.names import LIKE, PREFIX
+from sparkonce import change, checks, codec, templates
 from sparkonce.change import Append, Change, Delete, Increment, Names, Upsert
 from sparkonce.protocol import Plan
+from sparkonce.templates import Segment, Template
 from sparkonce.values import spark_types
 
 if TYPE_CHECKING:
@@ -28,7 +30,6 @@ EXACT_KEY = re.compile(
 TIMESTAMPS = ("timestamp", "timestamp_ntz")
 SEQUENCES = ("tinyint", "smallint", "int", "bigint", "decimal", "date", *TIMESTAMPS)
 ADDABLE = re.compile(r"tinyint|smallint|int|bigint|decimal.*|float|double")
-PREFIX = "sparkonce_"
 OWN_COLUMNS = ("sparkonce_flag", "sparkonce_row")
 """Additional columns of a temporary table: whether the row deletes, and its number."""
 CELLS = 48_000
@@ -50,6 +51,8 @@ class TableRows:
         overwrites: whether the epoch empties the table first.
         checked: the columns of the table that would silently change some values, by their names in
             the query; None before the look-up of the table. Tasks check rows by them.
+        parts: of the template that names the table of each row; empty for a single table.
+        made: the name of the table, as the template made it.
     """
 
     table: Names
@@ -61,6 +64,8 @@ class TableRows:
     schema: str
     overwrites: bool = False
     checked: Mapping[str, TableColumn] | None = None
+    parts: tuple[Segment, ...] = ()
+    made: str = ""
 
     @property
     def table_name(self) -> str:
@@ -123,8 +128,22 @@ class TableRows:
 
     def written_to(self, columns: Iterable[TableColumn]) -> TableRows:
         """The detail without the sequence column, if the table lacks it."""
+        return self._without({self.order}, columns)
+
+    def into(self, table: Names, columns: Iterable[TableColumn] = (), made: str = "") -> TableRows:
+        """The detail for one of several tables, which need not have the columns that name it."""
+        left = self._without({*templates.columns(self.parts)} - {*self.key}, columns)
+        return replace(left, table=table, made=made)
+
+    @property
+    def filled(self) -> dict[str, str]:
+        """The value of the column that named the table."""
+        return templates.filled_by(self.parts, self.made)
+
+    def _without(self, some: Set[str | None], columns: Iterable[TableColumn]) -> TableRows:
+        """The detail without those columns of `some` that the table lacks."""
         there = named(columns, self.columns)
-        left = tuple(name for name in self.columns if name in there or name != self.order)
+        left = tuple(name for name in self.columns if name in there or name not in some)
         return replace(self, columns=left)
 
 
@@ -134,8 +153,9 @@ def plan(options: Options, schema: pa.Schema) -> Plan[TableRows]:
     Raises:
         OptionError: options contradict each other or the schema.
     """
-    table = address.database(options), options["dbtable"][-1]
+    table = address.database(options), str(options["dbtable"][-1])
     checks.refuse(_of_names(table, options))
+    parts = template(options, schema)
     key = tuple(checks.key_column("key", name, schema) for name in options["key"] or ())
     kinds = {field.name: kind_of(field) for field in schema}
     does = change.parse(options, schema, key, lambda: _added(key, schema))
@@ -153,6 +173,7 @@ def plan(options: Options, schema: pa.Schema) -> Plan[TableRows]:
         kinds={name: kinds[name] for name in written},
         aside=options["onBadRow"] == "deadLetter",
         schema=spark_types.to_ddl(schema),
+        parts=parts,
     )
     return Plan(
         target=rows.target,
@@ -178,6 +199,12 @@ def overwriting(plan: Plan[TableRows], options: Options) -> Plan[TableRows]:
         [
             change.deletes(plan.detail.change),
             (
+                plan.detail.parts,
+                f"Mode overwrite and option dbtable={plan.detail.table[1]} contradict each other",
+                "the sink would have to empty tables that no row names",
+                "name one table, or use mode append",
+            ),
+            (
                 options["atomicity"] == "chunk",
                 "Mode overwrite and option atomicity=chunk contradict each other",
                 "mode overwrite empties and fills the table in one transaction",
@@ -187,6 +214,13 @@ def overwriting(plan: Plan[TableRows], options: Options) -> Plan[TableRows]:
     )
     rows = replace(plan.detail, overwrites=True)
     return replace(plan, detail=rows, stored=codec.dump(rows), repeatable=True)
+
+
+def template(options: Options, schema: pa.Schema) -> tuple[Segment, ...]:
+    """The parts of option ``dbtable``, if it is a template."""
+    if not isinstance(options["dbtable"][-1], Template):
+        return ()
+    return templates.parse("dbtable", ".".join(options["dbtable"]), schema, LIKE)
 
 
 def _added(key: Names, schema: pa.Schema) -> Names:
@@ -228,6 +262,12 @@ def _of_change(does: Change, options: Options) -> Iterator[Contradiction]:
             "only the last row of each key in an epoch is written",
             f"omit {name}, or set it to {fits}",
         )
+    yield (
+        options["atomicity"] == "chunk" and isinstance(options["dbtable"][-1], Template),
+        "Option atomicity=chunk and a template in dbtable contradict each other",
+        "all tables of an epoch change in one transaction",
+        "omit atomicity",
+    )
     yield (
         isinstance(does, Delete) and options["createTable"],
         "Options writeMode=delete and createTable contradict each other",

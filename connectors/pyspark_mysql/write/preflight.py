@@ -34,6 +34,7 @@ from pyspark_mysql.target.columns import (
     unaddable,
     unfilled,
 )
+from pyspark_mysql.target.foreign_keys import require_no_cascade, require_no_links
 from pyspark_mysql.target.lookup import Target, columns_of, look_up, triggers
 from pyspark_mysql.write.gathering import writer_for
 from pyspark_mysql.write.plan import TableRows
@@ -60,21 +61,6 @@ NO_RIGHT = (1142, 1143, 1227)
 
 FACTS = ("kind", "sql_type", "charset", "width", "room", "nullable", "numbered")
 """The attributes of a column that decide which values it stores unchanged."""
-
-# A row that a cascade deletes also deletes the rows that refer to it; one set to NULL does not.
-# So SET NULL counts only in the last link, the foreign key of the target itself.
-LEADS_BACK = """
-WITH RECURSIVE parents (db, name) AS (
-  SELECT unique_constraint_schema, referenced_table_name
-  FROM information_schema.referential_constraints
-  WHERE constraint_schema = %s AND table_name = %s AND delete_rule IN ('CASCADE', 'SET NULL')
-  UNION
-  SELECT f.unique_constraint_schema, f.referenced_table_name
-  FROM parents JOIN information_schema.referential_constraints f
-    ON f.constraint_schema = parents.db AND f.table_name = parents.name
-  WHERE f.delete_rule = 'CASCADE'
-) SELECT 1 FROM parents WHERE LOWER(db) = LOWER(%s) AND LOWER(name) = LOWER(%s)
-"""
 
 
 def require_fit_server(session: MySqlSession) -> None:
@@ -199,6 +185,27 @@ def _take_back(session: MySqlSession, detail: TableRows) -> None:
             session.run("UNLOCK TABLES")
 
 
+def require_fit_table(
+    session: MySqlSession, detail: TableRows, table: Names, *, create: bool
+) -> None:
+    """The same for one of several tables, whose name rows have.
+
+    Raises:
+        OptionError, StoreUnsafe, StoreRefused: as `require_fit_target`.
+    """
+    with translated(f"looking at table {'.'.join(table)}"):
+        _, columns = columns_of(session, table)
+    require_fit_target(session, detail.into(table, columns), create=create)
+
+
+def fitted_table(session: MySqlSession, detail: TableRows, table: Names, made: str) -> TableRows:
+    """The detail for the current shape of one of several tables, which rows name as `made`."""
+    with translated(f"looking at table {'.'.join(table)}"):
+        own_name, columns = columns_of(session, table)
+    detail = detail.into(own_name, columns, made)
+    return replace(detail, checked=checked_columns(detail, columns))
+
+
 def fitted(session: MySqlSession, plan: Plan[TableRows]) -> Plan[TableRows]:
     """The plan for the current shape of the target, if the target exists."""
     with translated(f"looking at table {plan.detail.table_name}"):
@@ -252,7 +259,9 @@ def _require_fit(session: MySqlSession, detail: TableRows, held: Sequence[Names]
     if detail.updates:
         _require_key(detail, target)
     if detail.op:
-        _require_no_cascade(session, detail)
+        require_no_cascade(session, detail.table)
+    if detail.parts:
+        require_no_links(session, detail.table, detail.parts)
     return target
 
 
@@ -314,19 +323,6 @@ def _require_key(detail: TableRows, target: Target) -> None:
             why="the server could match a row with a stored row by another unique key, and nothing"
             " would show that the rows differ",
             todo="declare the key's columns NOT NULL, or drop the other unique keys",
-        )
-
-
-def _require_no_cascade(session: MySqlSession, detail: TableRows) -> None:
-    """Reject a target where deleting a row changes other rows, as far as the user sees them."""
-    if session.run(LEADS_BACK, *detail.table, *detail.table):
-        raise OptionError(
-            f"Option opColumn: {detail.table_name} has a foreign key that leads back to it,"
-            " with ON DELETE CASCADE or SET NULL",
-            why="an epoch deletes rows before it writes others, so a delete would also remove rows"
-            " that the epoch detaches from the deleted row",
-            todo="declare the foreign key ON DELETE RESTRICT, or drop it: a change stream reports"
-            " every row",
         )
 
 

@@ -78,7 +78,10 @@ class Refusals:
 def _letter(reason: str, row: Sequence[str], detail: TableRows) -> Letter:
     """The dead letter of a row, from its literals and, if rows are folded, the flag after them."""
     named = dict(zip(detail.columns, row, strict=False))
-    trees: dict[str, Any] = {name: value(literal) for name, literal in named.items()}
+    trees: dict[str, Any] = {
+        **detail.filled,
+        **{name: value(literal) for name, literal in named.items()},
+    }
     schema = spark_types.parse(detail.schema)
     for field in schema:
         if pa.types.is_nested(field.type) and isinstance(trees.get(field.name), str):

@@ -55,4 +55,4 @@ class ConnectorSubject(Subject):
 
     @cached_property
     def _encoder(self) -> Encoder:
-        return self.connector.encoder(self.plan)
+        return self.connector.encoder(self.plan, self.connect())
