@@ -143,6 +143,12 @@ OPTIONS = (
         " Debezium's c, u, d, r; `_change_type` of Spark and Delta.",
     ),
     Option(
+        "rowColumn",
+        "With a template in `dbtable`: a column that has each row as a JSON object, such as `_row`"
+        " of a stream of several tables. No other column is stored. Default of `key`: the primary"
+        " key of each table.",
+    ),
+    Option(
         "sequenceColumn",
         "Of the rows of a key in an epoch, deletes included, the one with the highest value wins."
         " Of equal values, and without the option, the last by (partition, row) wins. Not stored if"

@@ -14,9 +14,11 @@ from pyspark_mysql import health
 from pyspark_mysql.journal.dead_letters import DeadLetters, LetterBox, letterboxes
 from pyspark_mysql.journal.log import StagingLog
 from pyspark_mysql.journal.tables import LedgerRecords, OwnTables, require_transactions
+from pyspark_mysql.read.columns import logged_schema
 from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.connection import LiveConnection
 from pyspark_mysql.server.failures import failure_of, translated
+from pyspark_mysql.target.lookup import look_up
 from pyspark_mysql.write import preflight
 from pyspark_mysql.write.delivery import Delivery, hold
 from pyspark_mysql.write.plan import TableRows
@@ -101,11 +103,20 @@ class MySqlStore:
             OptionError: the table does not exist, or does not fit the rows.
         """
         with translated("connecting"), self.session.connected() as live:
+            detail = self._of_columns(detail, table) if detail.row else detail
             known = self._tables.setdefault(live, set())
             if table not in known:
                 preflight.require_fit_table(self.session, detail, table, create=self.create_target)
                 known.add(table)
             return preflight.fitted_table(self.session, detail, table, made)
+
+    def _of_columns(self, detail: TableRows, table: Names) -> TableRows:
+        """The detail for rows that are JSON objects, from the columns of their table."""
+        require_transactions(self.session, table)
+        there, schema = look_up(self.session, table), logged_schema(self.session, table)
+        key = next((tuple(i.columns) for i in there.indexes if i.name == "PRIMARY"), ())
+        filled = tuple(one.name for one in there.columns if not one.generated)
+        return detail.of_columns(schema, filled, key)
 
     def read(self, name: str) -> Record:
         """See `Store.read`."""

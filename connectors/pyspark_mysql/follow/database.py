@@ -13,11 +13,10 @@ The log itself describes the columns of each row.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
-from pymysql.constants import FIELD_TYPE
 
 from pyspark_mysql.binlog.events import LogPlace
 from pyspark_mysql.binlog.names import FollowedNames, TableName
@@ -38,7 +37,7 @@ from pyspark_mysql.follow.table import (
     followed,
     is_read,
 )
-from pyspark_mysql.read.columns import ResultColumn
+from pyspark_mysql.read.columns import as_logged
 from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.failures import translated
 from pyspark_mysql.target import lookup
@@ -254,7 +253,7 @@ class DatabaseFeed(LogFeed):
         table, piece = self._table(split.name), split.piece
         own = FollowedNames.one(table.name)
         since = self._rows_since(piece.behind, own)
-        typed = pa.schema([*map(_as_logged, table.columns.values()), (OP, pa.string())])
+        typed = pa.schema([*map(as_logged, table.columns.values()), (OP, pa.string())])
         found = Snapshot(self.session, table, typed).read(piece, since)
         yield from rows.of_snapshot(found, split.name, table.key)
 
@@ -401,12 +400,6 @@ def _name(text: str) -> TableName:
 
 def _texts(names: Iterable[TableName]) -> list[str]:
     return sorted(map(".".join, names))
-
-
-def _as_logged(column: ResultColumn) -> pa.Field:
-    """The type that the log has: a TINYINT(1) is a number there."""
-    is_tiny = column.code == FIELD_TYPE.TINY
-    return pa.field(column.name, (replace(column, length=0) if is_tiny else column).natural)
 
 
 def _unfollowed(name: TableName, what: str, why: str) -> StoreRefused:

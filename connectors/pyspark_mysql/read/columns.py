@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -121,6 +121,17 @@ def described(session: MySqlSession, relation: str, columns: str = "*") -> list[
     """The columns of ``SELECT columns FROM relation``, without running the statement."""
     with session.connected() as live:
         return [_described(one) for one in live.prepared(f"SELECT {columns} FROM {relation}")]
+
+
+def as_logged(column: ResultColumn) -> pa.Field:
+    """The type that the binary log has: a TINYINT(1) is a number there."""
+    is_tiny = column.code == FIELD_TYPE.TINY
+    return pa.field(column.name, (replace(column, length=0) if is_tiny else column).natural)
+
+
+def logged_schema(session: MySqlSession, table: Sequence[str]) -> pa.Schema:
+    """The columns of a table, with the types that the binary log has."""
+    return pa.schema(map(as_logged, described(session, identifier(*table))))
 
 
 def _described(field: Any) -> ResultColumn:

@@ -70,18 +70,21 @@ class ChunkEncoder:
         """
         if self.aside:
             return self.split(rows)[0]
-        rows, empties = self._behind_emptying(rows)
+        return self.encode(*self.behind_emptying(rows))
+
+    def encode(self, rows: pa.RecordBatch, empties: bool = False) -> bytes:
+        """The chunk of rows that do not empty the target; `empties` whether it is emptied first."""
         return self._packed(rows, self._texts(rows), [], empties=empties)
 
     def split(self, rows: pa.RecordBatch) -> tuple[bytes, Reasons]:
         """See `BadRowSplitter.split`."""
-        rows, empties = self._behind_emptying(rows)
+        rows, empties = self.behind_emptying(rows)
         texts, bad = separate_bad_rows(rows, self._texts, self.key)
         about = [letters.of_row(one.reason, one.row, self.schema, self.key) for one in bad]
         whole = pa.concat_arrays(texts or [pa.array([], pa.binary())])
         return self._packed(rows, whole, about, empties=empties), reasons(bad)
 
-    def _behind_emptying(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, bool]:
+    def behind_emptying(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, bool]:
         """The rows behind the last TRUNCATE, and whether there is one."""
         refused = UNORDERED if self.order else ""
         left, targets = behind_emptying(rows, self.op, refused=refused)

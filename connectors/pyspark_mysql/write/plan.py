@@ -53,6 +53,8 @@ class TableRows:
             the query; None before the look-up of the table. Tasks check rows by them.
         parts: of the template that names the table of each row; empty for a single table.
         made: the name of the table, as the template made it.
+        row: the column that has each row as a JSON object, with columns of its table.
+        fields: all columns of that table, as Spark's DDL.
     """
 
     table: Names
@@ -66,6 +68,8 @@ class TableRows:
     checked: Mapping[str, TableColumn] | None = None
     parts: tuple[Segment, ...] = ()
     made: str = ""
+    row: str | None = None
+    fields: str = ""
 
     @property
     def table_name(self) -> str:
@@ -135,6 +139,20 @@ class TableRows:
         left = self._without({*templates.columns(self.parts)} - {*self.key}, columns)
         return replace(left, table=table, made=made)
 
+    def of_columns(self, schema: pa.Schema, columns: Names, key: Names) -> TableRows:
+        """The detail for rows that are JSON objects with columns of a table.
+
+        Args:
+            schema: of all columns of the table.
+            columns: those that a row may fill.
+            key: of the table.
+        """
+        kinds = {name: kind_of(schema.field(name)) for name in columns}
+        does, key = self.change, self.key or key
+        does = replace(does, key=key) if isinstance(does, Upsert) else does
+        fields = spark_types.to_ddl(schema)
+        return replace(self, columns=columns, kinds=kinds, key=key, change=does, fields=fields)
+
     @property
     def filled(self) -> dict[str, str]:
         """The value of the column that named the table."""
@@ -156,6 +174,8 @@ def plan(options: Options, schema: pa.Schema) -> Plan[TableRows]:
     table = address.database(options), str(options["dbtable"][-1])
     checks.refuse(_of_names(table, options))
     parts = template(options, schema)
+    if options["rowColumn"]:
+        return _of_json(options, schema, table, parts)
     key = tuple(checks.key_column("key", name, schema) for name in options["key"] or ())
     kinds = {field.name: kind_of(field) for field in schema}
     does = change.parse(options, schema, key, lambda: _added(key, schema))
@@ -185,6 +205,67 @@ def plan(options: Options, schema: pa.Schema) -> Plan[TableRows]:
         key=key,
         commutes=change.commutes(does),
     )
+
+
+def _of_json(
+    options: Options, schema: pa.Schema, table: Names, parts: tuple[Segment, ...]
+) -> Plan[TableRows]:
+    """The plan for rows that are JSON objects, whose columns only their tables tell."""
+    row = checks.column("rowColumn", options["rowColumn"], schema)
+    checks.refuse(_of_row(row, schema, options))
+    key = tuple(options["key"] or ())
+    # Without option key it is the primary key of each table.
+    does = change.parse(options, schema, key or (row,), usual=Upsert)
+    checks.refuse(change.contradictions(does, options))
+    checks.refuse(_of_change(does, options))
+    rows = TableRows(
+        table=table,
+        change=does,
+        key=key,
+        columns=(),
+        kinds={},
+        aside=options["onBadRow"] == "deadLetter",
+        schema=spark_types.to_ddl(schema),
+        parts=parts,
+        row=row,
+    )
+    return Plan(
+        target=rows.target,
+        repeatable=isinstance(does, Upsert),
+        columns=len(schema),
+        cells=CELLS,
+        detail=rows,
+        stored=codec.dump(rows),
+        commutes=change.commutes(does),
+    )
+
+
+def _of_row(row: str, schema: pa.Schema, options: Options) -> Iterator[Contradiction]:
+    kind = kind_of(schema.field(row))
+    yield (
+        kind != "string",
+        f"Option rowColumn names column {row!r} of type {kind}",
+        "it must be a string, for example to_json(struct(*))",
+        "cast it before the sink, or name another column",
+    )
+    yield (
+        not isinstance(options["dbtable"][-1], Template),
+        "Option rowColumn needs a template in option dbtable",
+        "the columns of a single table can be columns of the query",
+        "name the column of tables, as dbtable={_table}, or select the columns",
+    )
+    for name, given, why, todo in (
+        ("createTable", options["createTable"], "JSON does not tell types", "create the tables"),
+        ("sequenceColumn", options["sequenceColumn"], "rows are written in their order", ""),
+        (
+            f"writeMode={options['writeMode']}",
+            options["writeMode"] not in (None, "append", "upsert"),
+            "a row is written as a whole",
+            "",
+        ),
+    ):
+        both = f"Options rowColumn and {name} contradict each other"
+        yield given, both, why, todo or f"omit {name.partition('=')[0]}"
 
 
 def overwriting(plan: Plan[TableRows], options: Options) -> Plan[TableRows]:

@@ -78,17 +78,17 @@ class Refusals:
 def _letter(reason: str, row: Sequence[str], detail: TableRows) -> Letter:
     """The dead letter of a row, from its literals and, if rows are folded, the flag after them."""
     named = dict(zip(detail.columns, row, strict=False))
-    trees: dict[str, Any] = {
-        **detail.filled,
-        **{name: value(literal) for name, literal in named.items()},
-    }
-    schema = spark_types.parse(detail.schema)
+    trees: dict[str, Any] = {name: value(literal) for name, literal in named.items()}
+    schema = spark_types.parse(detail.fields or detail.schema)
     for field in schema:
         if pa.types.is_nested(field.type) and isinstance(trees.get(field.name), str):
             trees[field.name] = from_json.parse_tree(trees[field.name])
+    if detail.row:
+        trees = {detail.row: letters.of_trees(reason, trees, schema).row}
+        schema = spark_types.parse(detail.schema)
     if detail.op:
         trees[detail.op] = "d" if row[-1] == "1" else "u"
-    return letters.of_trees(reason, trees, schema, detail.key)
+    return letters.of_trees(reason, {**detail.filled, **trees}, schema, detail.key)
 
 
 def sent_in_halves(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -19,14 +20,15 @@ import pyarrow.compute as pc
 from pyspark_mysql.target.names import TableNamer
 from pyspark_mysql.write import chunks
 from pyspark_mysql.write.chunks import ChunkEncoder, DecodedChunk
+from pyspark_mysql.write.json_rows import JsonRows
 from pyspark_mysql.write.plan import TableRows
 from sparkonce import codec
 from sparkonce.change import Names, effective
-from sparkonce.exactly_once.bad_rows import Count, reasons
+from sparkonce.exactly_once.bad_rows import reasons
 from sparkonce.protocol import Reasons
 from sparkonce.values import letters, spark_types
 from sparkonce.values.letters import Letter
-from sparkonce.values.rows import naming_rows, separate_bad_rows
+from sparkonce.values.rows import Unfit, naming_rows, separate_bad_rows
 
 HEAD = struct.Struct("<QQ")
 CODEC = chunks.CODEC
@@ -49,12 +51,16 @@ class TablesChunk(NamedTuple):
     parts: list[TablePart]
 
 
+Payload = tuple[TableRows, bytes]
+"""The plan of rows for one table, and their chunk."""
+
+
 class TablesEncoder:
     """Encodes the rows of one task, which looks up each table once."""
 
     def __init__(self, detail: TableRows, namer: TableNamer, look_up: LookUp) -> None:
         self.detail, self.namer, self.look_up = detail, namer, look_up
-        self._encoders: dict[str, ChunkEncoder] = {}
+        self._tables: dict[str, TableEncoder] = {}
 
     def __call__(self, rows: pa.RecordBatch) -> bytes:
         """The chunk of these rows.
@@ -65,46 +71,84 @@ class TablesEncoder:
         """
         if self.detail.aside:
             return self.split(rows)[0]
-        parts = self._by_table(effective(rows, self.detail.op))
-        return _packed(
-            [], [(one, naming_rows(one, self.detail.key)(those)) for one, those in parts]
-        )
+        found = list[Payload]()
+        for table, those in self._by_table(effective(rows, self.detail.op)):
+            left, emptied = table.behind_emptying(those)
+            found += [*emptied, *naming_rows(table.encode, self.detail.key)(left)]
+        return _packed([], found)
 
     def split(self, rows: pa.RecordBatch) -> tuple[bytes, Reasons]:
         """See `BadRowSplitter.split`."""
-        detail, counted = self.detail, Count()
-        named, bad = separate_bad_rows(
-            effective(rows, detail.op), lambda some: (some, self.namer.names(some)), detail.key
-        )
-        counted.merge(reasons(bad))
-        schema = spark_types.parse(detail.schema)
-        about = [letters.of_row(one.reason, one.row, schema, detail.key) for one in bad]
-        whole = pa.Table.from_batches([some for some, _ in named], rows.schema).combine_chunks()
-        found = []
+        key, found = self.detail.key, list[Payload]()
+        named, bad = separate_bad_rows(effective(rows, self.detail.op), self._named, key)
+        whole = pa.Table.from_batches(named, rows.schema).combine_chunks()
         for batch in whole.to_batches():
-            for encoder, those in self._by_table(batch):
-                payload, kinds = encoder.split(those)
-                counted.merge(kinds)
-                found.append((encoder, payload))
-        return _packed(about, found), counted.kinds
+            for table, those in self._by_table(batch):
+                left, emptied = table.behind_emptying(those)
+                good, more = separate_bad_rows(left, table.encode, key)
+                found += [*emptied, *(one for some in good for one in some)]
+                bad += more
+        schema = spark_types.parse(self.detail.schema)
+        about = [letters.of_row(one.reason, one.row, schema, key) for one in bad]
+        return _packed(about, found), reasons(bad)
 
-    def _by_table(self, rows: pa.RecordBatch) -> Iterator[tuple[ChunkEncoder, pa.RecordBatch]]:
+    def _named(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows, each of which names a table."""
+        self.namer.names(rows)
+        return rows
+
+    def _by_table(self, rows: pa.RecordBatch) -> Iterator[tuple[TableEncoder, pa.RecordBatch]]:
         """The rows of each table, in their order."""
         coded = self.namer.names(rows).dictionary_encode()
         for at, name in enumerate(coded.dictionary.to_pylist()):
-            if name not in self._encoders:
-                self._encoders[name] = ChunkEncoder(self.look_up(self.namer.table(name), name))
-            yield self._encoders[name], rows.filter(pc.equal(coded.indices, at))
+            if name not in self._tables:
+                self._tables[name] = TableEncoder(self.look_up(self.namer.table(name), name))
+            yield self._tables[name], rows.filter(pc.equal(coded.indices, at))
 
 
-def _packed(bad: list[Letter], parts: list[tuple[ChunkEncoder, bytes]]) -> bytes:
-    about = {
-        "bad": bad,
-        "parts": [[codec.dump(one.detail), len(payload)] for one, payload in parts],
-    }
-    raw = json.dumps(about).encode()
+class TableEncoder:
+    """Encodes rows for one of several tables."""
+
+    def __init__(self, detail: TableRows) -> None:
+        self.detail = replace(detail, aside=False)
+        self._json = JsonRows(self.detail) if detail.row else None
+        self._encoders: dict[Names, ChunkEncoder] = {}
+
+    def behind_emptying(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, list[Payload]]:
+        """The rows behind the last TRUNCATE, and what empties the table, if there is one."""
+        left, empties = self._encoder(self.detail).behind_emptying(rows)
+        if not empties:
+            return left, []
+        nothing = left.slice(0, 0)
+        if self._json is not None:
+            ((_, nothing, _),) = self._json.typed(nothing)
+        return left, [(self.detail, self._encoder(self.detail).encode(nothing, empties=True))]
+
+    def encode(self, rows: pa.RecordBatch) -> list[Payload]:
+        """The chunks of rows that do not empty the table. Raises as `ChunkEncoder`."""
+        if self._json is None:
+            return [(self.detail, self._encoder(self.detail).encode(rows))]
+        found = []
+        for detail, typed, first in self._json.typed(rows):
+            try:
+                found.append((detail, self._encoder(detail).encode(typed)))
+            except Unfit as error:
+                places = pc.add(error.places, pa.scalar(first, error.places.type))
+                why = f"column {error.name!r} of it does not fit: {error.why}"
+                raise Unfit(self._json.column, places, why, error.todo) from None
+        return found
+
+    def _encoder(self, detail: TableRows) -> ChunkEncoder:
+        if detail.columns not in self._encoders:
+            self._encoders[detail.columns] = ChunkEncoder(detail)
+        return self._encoders[detail.columns]
+
+
+def _packed(bad: list[Letter], payloads: list[Payload]) -> bytes:
+    parts = [[codec.dump(detail), len(payload)] for detail, payload in payloads]
+    raw = json.dumps({"bad": bad, "parts": parts}).encode()
     head = CODEC.compress(raw, asbytes=True)
-    return b"".join([HEAD.pack(len(raw), len(head)), head, *(payload for _, payload in parts)])
+    return b"".join([HEAD.pack(len(raw), len(head)), head, *(one for _, one in payloads)])
 
 
 def decode(payload: bytes, partition: int | None = None) -> TablesChunk:

@@ -42,6 +42,21 @@ def column(texts: pa.Array, kind: pa.DataType) -> pa.Array:
         return _column_by_trees(texts, kind)
 
 
+def objects(texts: pa.Array, kind: pa.StructType) -> pa.StructArray:
+    """Objects as structs; a null is a null struct, and a missing member is null.
+
+    Raises:
+        ValueError: a text is no such object, or has a member that the type lacks.
+    """
+    carried = carrier(kind)
+    if carried is None or not len(texts):
+        return _column_by_trees(texts, kind)
+    try:
+        return finished(_lines(pc.fill_null(texts, "null"), carried), kind)
+    except pa.ArrowInvalid as error:
+        raise ValueError(str(error)) from None
+
+
 def _lines(texts: pa.Array, carried: pa.DataType) -> pa.Array:
     lines = pc.binary_join_element_wise('{"v":', texts, "}\n", "")
     (joined,) = pc.binary_join(pa.ListArray.from_arrays([0, len(lines)], lines), "")
