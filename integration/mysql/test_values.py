@@ -62,8 +62,14 @@ VALUES = [
     Refused(pa.int32(), 100, "YEAR", "does not fit"),
     Refused(pa.int32(), 99, "YEAR", "two digits"),
     Refused(pa.int8(), 5, "YEAR", "two digits"),
-    Refused(pa.int32(), 0, "YEAR", "two digits"),
-    Refused(INT, -1, "BIT(64)", "no sign"),
+    Refused(INT, -1, "BIT(64)", "sign"),
+    Refused(pa.decimal128(38, 0), Decimal(-1), "BIT(64)", "sign"),
+    Refused(pa.decimal128(38, 0), Decimal(2**64), "BIT(64)", "more bits"),
+    Refused(STR, "1.234", "DECIMAL(50,2)", "round"),
+    Refused(STR, "1e3", "DECIMAL(50,2)", "another value"),
+    Refused(STR, "", "DECIMAL(50,2)", "another value"),
+    Refused(STR, "12", "TIME(2)", "another value"),
+    Refused(STR, "12:00:00.001", "TIME(2)", "round"),
     Refused(INT, -1, "BIT(63)", "longer than the column"),
     Refused(pa.decimal128(10, 2), Decimal("1000.00"), "DECIMAL(5,2)", "does not fit"),
     Refused(pa.timestamp("us", "UTC"), -(2**55), "TIMESTAMP(6) NULL", "not valid for the column"),
@@ -132,6 +138,33 @@ def test_text_that_the_column_has_room_for_is_taken_as_it_is(
 ) -> None:
     query(STR, column).run(0, [{"id": at, "v": text} for at, text in enumerate(texts)])
     assert [text for (text,) in table.rows("v", "id")] == texts
+
+
+@pytest.mark.parametrize(
+    ("column", "texts"),
+    [
+        ("DECIMAL(50,2)", ["-0.01", "12345678901234567890123456789012345678.90", "0.00"]),
+        ("DECIMAL(50,0)", ["-1", "12345678901234567890123456789012345678901234567890"]),
+        ("TIME(2)", ["-838:59:59.00", "12:34:56.78", "00:00:00.00"]),
+        ("TIME", ["-100:00:01", "23:59:59"]),
+    ],
+)
+def test_text_of_a_number_or_time_is_stored_as_it_is(
+    query: Any, table: Table, column: str, texts: list[str]
+) -> None:
+    query(STR, column).run(0, [{"id": at, "v": text} for at, text in enumerate(texts)])
+    assert [text for (text,) in table.rows("CAST(v AS CHAR)", "id")] == texts
+
+
+@pytest.mark.parametrize(
+    ("kind", "column", "value"),
+    [(pa.int32(), "YEAR", 0), (pa.decimal128(20, 0), "BIT(64)", Decimal(2**64 - 1))],
+)
+def test_number_is_stored_as_it_is(
+    query: Any, table: Table, kind: pa.DataType, column: str, value: Any
+) -> None:
+    query(kind, column).run(0, [{"id": 1, "v": value}])
+    assert table.rows("v + 0")[0] == (int(value),)
 
 
 @pytest.mark.parametrize("value", [LARGEST, -LARGEST, 7.038531e-26, -7.038531e-26, 0.1, 1e-45])

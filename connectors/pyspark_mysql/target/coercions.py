@@ -50,6 +50,13 @@ SPELLED = {
 """The spelling of texts that the server stores unchanged: in words, and as a pattern."""
 
 
+DIGITS = {
+    "time": ("-?[0-9]{2,3}:[0-5][0-9]:[0-5][0-9]", "-12:34:56"),
+    "decimal": ("-?[0-9]+", "-12.34"),
+}
+"""Texts of numbers and times, as reads return them: a pattern, to which a fraction is added."""
+
+
 class Coercion(NamedTuple):
     """A silent change that a column makes to some values.
 
@@ -66,7 +73,8 @@ class Coercion(NamedTuple):
 
 def coercions(column: TableColumn, kind: str, *, in_key: bool) -> list[Coercion]:
     """The coercions of a column for values of a kind; for nulls see `of_null`."""
-    found = [*_of_texts(column, kind), *_of_characters(column, kind), *_of_numbers(column, kind)]
+    rules = _of_texts, _of_characters, _of_digits, _of_numbers
+    found = [one for rule in rules for one in rule(column, kind)]
     return [*found, *(_of_keys(column, kind) if in_key else ())]
 
 
@@ -113,19 +121,36 @@ def _of_characters(column: TableColumn, kind: str) -> Iterator[Coercion]:
         )
 
 
+def _of_digits(column: TableColumn, kind: str) -> Iterator[Coercion]:
+    """The coercions of texts that a column stores as numbers or times."""
+    if kind == "string" and column.kind in DIGITS:
+        form, like = DIGITS[column.kind]
+        stated = re.search(r"(\d+)\)", column.sql_type)
+        most = int(stated[1]) if stated else 0
+        pattern = f"^{form}{rf'(?:[.][0-9]{{1,{most}}})?' if most else ''}$"
+        yield Coercion(
+            lambda texts: pc.invert(pc.match_substring_regex(texts, pattern)),
+            f"the server would round it to a {column.sql_type}, or read another value",
+            f"write it like {like}, with at most {most} digits after the point",
+        )
+
+
 def _of_numbers(column: TableColumn, kind: str) -> Iterator[Coercion]:
     if kind in INTEGERS and column.kind == "year":
         yield Coercion(
-            lambda years: pc.and_(pc.greater_equal(years, 0), pc.less(years, FEW_DIGITS)),
-            "years are 1901 to 2155, and the server would add a century to a number of two digits",
+            lambda years: pc.and_(pc.greater(years, 0), pc.less(years, FEW_DIGITS)),
+            "years are 0 and 1901 to 2155, and the server would add a century to a number of two"
+            " digits",
             "write the year in full",
         )
-    if kind in INTEGERS and column.sql_type == "bit(64)":
-        yield Coercion(
-            lambda numbers: pc.less(numbers, pa.scalar(0, numbers.type)),
-            "bits have no sign",
-            "correct the row before the sink",
-        )
+    if (kind in INTEGERS or kind.startswith("decimal")) and column.sql_type == "bit(64)":
+        yield Coercion(_is_no_64_bits, "it has a sign, or more bits", "correct it before the sink")
+
+
+def _is_no_64_bits(numbers: Array) -> Array:
+    wide = numbers.cast(pa.decimal128(38, 0))
+    most = pa.scalar(2**64 - 1, wide.type)
+    return pc.or_(pc.less(wide, pa.scalar(0, wide.type)), pc.greater(wide, most))
 
 
 def _of_keys(column: TableColumn, kind: str) -> Iterator[Coercion]:

@@ -31,8 +31,8 @@ FITS: dict[str, tuple[str, ...]] = {
     "interval": ("bigint", "decimal"),
     "float": ("float", "double"),
     "double": ("double",),
-    "decimal": ("decimal", *INTEGERS),
-    "string": (*_TEXTS, "enum", "set", "json", "uuid", "inet4", "inet6"),
+    "decimal": ("decimal", *INTEGERS, "bit"),
+    "string": (*_TEXTS, "enum", "set", "json", "uuid", "inet4", "inet6", "time", "decimal"),
     "json": ("json", *_TEXTS),
     "binary": (*_BLOBS, "bit"),
     "date": ("date", "datetime"),
@@ -56,7 +56,7 @@ NEW_TYPES = {
 SUMS = {**dict.fromkeys(("tinyint", "smallint", "int"), "bigint"), "float": "double"}
 """The types of new columns for sums: larger than the types of the added values."""
 
-UNFIT_KEYS = ("inet6", "set")
+UNFIT_KEYS = ("inet6", "set", "time", "decimal")
 """Types whose texts have several spellings, of which the server stores one."""
 
 _SIMPLE = (*spark_types.SIMPLE, (types.is_time, "time"), (types.is_duration, "interval"))

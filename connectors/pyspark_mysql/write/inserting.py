@@ -219,11 +219,11 @@ class LoadWriter(InsertWriter):
     def fits(session: MySqlSession, detail: TableRows, columns: list[TableColumn]) -> bool:
         """Whether LOAD DATA stores rows as INSERT does.
 
-        LOAD DATA reads bits from characters, and stores a zero in a column that neither the query
-        nor a trigger fills.
+        LOAD DATA reads bits from characters and the year 0 as 2000, and stores a zero in a column
+        that neither the query nor a trigger fills.
         """
-        has_bits = any(column.kind == "bit" for column in columns)
-        return session.live.loads and not has_bits and not unfilled(columns, detail.columns)
+        differs = any(column.kind in ("bit", "year") for column in columns)
+        return session.live.loads and not differs and not unfilled(columns, detail.columns)
 
     def write(self, rows: EncodedRows) -> None:
         """See `RowWriter.write`."""

@@ -1,0 +1,93 @@
+"""A database that is followed and copied by the sink: every table equals its copy."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from integration.support.epochs import MySqlQuery
+from integration.support.marks import slow_cases
+from integration.support.mysql import each_epoch, feed, read
+from integration.support.mysql_drawn_columns import SIMPLE
+from pymysql.cursors import Cursor
+
+from pyspark_mysql.follow.rows_as_json import SCHEMA
+
+
+@pytest.fixture(autouse=True)
+def full(set_global: Callable[[str, object], None]) -> None:
+    set_global("binlog_row_metadata", "FULL")
+
+
+@pytest.fixture
+def shop(mysql: Cursor, unique: str) -> Iterator[tuple[str, str]]:
+    """A database, and one for the copies."""
+    both = f"{unique}", f"{unique}_copy"
+    for one in both:
+        mysql.execute(f"CREATE DATABASE {one}")
+    yield both
+    for one in both:
+        mysql.execute(f"DROP DATABASE {one}")
+
+
+def renamed(changes: pa.Table, names: tuple[str, str]) -> list[pa.RecordBatch]:
+    """The changes, for the database of the copies."""
+    tables = pc.replace_substring(changes["_table"], f"{names[0]}.", f"{names[1]}.")
+    place = changes.schema.get_field_index("_table")
+    return changes.set_column(place, "_table", tables).combine_chunks().to_batches()
+
+
+@pytest.mark.parametrize("seed", [1, *slow_cases(*range(2, 6))])
+def test_tables_of_every_type_equal_their_copies(
+    url: str, mysql: Cursor, shop: tuple[str, str], seed: int
+) -> None:
+    chance = random.Random(seed)
+    mysql.execute("SET SESSION time_zone = '+00:00'")
+    # The sink refuses columns that round.
+    kinds = {f"t{at}": one for at, one in enumerate(SIMPLE) if one != "DOUBLE(10,2)"}
+    for name, kind in kinds.items():
+        for database in shop:
+            mysql.execute(f"CREATE TABLE {database}.{name} (id INT PRIMARY KEY, v {kind})")
+    made = feed(url, f"{shop[0]}.*")
+    begin = made.begin()
+    query = MySqlQuery(
+        SCHEMA,
+        url=url,
+        dbtable="{_table}",
+        rowColumn="_row",
+        opColumn="_op",
+        ledgerSchema=shop[1],
+        chunkRows=str(chance.choice([7, 1000])),
+    )
+    number = 0
+    for _ in range(3):
+        for name, kind in chance.sample([*kinds.items()], len(kinds)):
+            values = [*SIMPLE[kind], "NULL"]
+            for _ in range(chance.randrange(1, 6)):
+                id_, value = chance.randrange(5), chance.choice(values)
+                table = f"{shop[0]}.{name}"
+                mysql.execute(
+                    chance.choice(
+                        [
+                            f"REPLACE INTO {table} VALUES ({id_}, {value})",
+                            f"UPDATE IGNORE {table} SET v = {value} WHERE id <> {id_}",
+                            f"DELETE FROM {table} WHERE id = {id_}",
+                        ]
+                    )
+                )
+        for epoch in each_epoch(made, begin, chance.choice([None, 10])):
+            query.commit(number, query.stage_batches(number, renamed(read(made, *epoch), shop)))
+            number, begin = number + 1, epoch[1]
+    different = {}
+    for name, kind in kinds.items():
+        both: list[Any] = []
+        for database in shop:
+            mysql.execute(f"SELECT id, v, CAST(v AS BINARY) FROM {database}.{name} ORDER BY id")
+            both.append(mysql.fetchall())
+        if both[0] != both[1]:
+            different[kind] = both
+    assert not different
