@@ -191,7 +191,7 @@ def hold(
 ) -> None:
     """Open all tables that a commit writes; the transaction then blocks ALTER.
 
-    Those that rows name are opened as their rows are applied.
+    The first rows of a table that rows name open that table.
     """
     lock = f"SELECT 1 FROM {' CROSS JOIN '.join(own.quoted)} WHERE 1 = 0"
     session.run(lock if detail.parts else metadata_lock(detail, own.quoted))

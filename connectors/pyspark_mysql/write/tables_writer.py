@@ -11,8 +11,8 @@ from pyspark_mysql.write.tables import TablesChunk
 from sparkonce.change import Names
 
 Open = Callable[[TableRows, int], RowWriter]
-"""Returns the writer for a table, which is checked and can no longer be altered; the number is its
-place among the writers of the epoch."""
+"""Checks and locks a table, and returns its writer; the number is the place of the writer among
+those of the epoch."""
 
 
 class TablesWriter:
