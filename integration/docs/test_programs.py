@@ -99,7 +99,7 @@ def rows(mysql: Cursor, database: str, table: str) -> list[tuple[Any, ...]]:
 
 def test_each_program_is_run_by_some_test() -> None:
     here = {"index.md": 1, "mysql.md": 1, "elasticsearch.md": 1, "batch.md": 3, "migration.md": 6}
-    here |= {"reading.md": 3, "following.md": 4, "redis.md": 1, "which-one.md": 5}
+    here |= {"reading.md": 3, "following.md": 5, "redis.md": 1, "which-one.md": 5}
     counts = {page.name: len(programs(page.name)) for page in DOCS.glob("*.md")}
     assert {name: n for name, n in counts.items() if n and name not in ELSEWHERE} == here
     readme = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.S | re.M)
@@ -221,9 +221,23 @@ def test_several_tables_are_followed(spark: SparkSession, tmp_path: Path) -> Non
             cursor.execute("CREATE DATABASE shop")
             cursor.execute("CREATE TABLE shop.orders (id BIGINT PRIMARY KEY, status TEXT)")
             cursor.execute("INSERT INTO shop.orders VALUES (5, 'new')")
+            cursor.execute("CREATE DATABASE copy")
+            cursor.execute("CREATE TABLE copy.orders LIKE shop.orders")
         code = programs("following.md")[2].replace("mysql://follower@db:3306/shop", server.url)
         found = followed(spark, code, "orders", tmp_path)
+        # The copy is on the same server.
+        code += programs("following.md")[3].replace("{_table}", "copy.{name}")
+        code = code.replace("mysql://app@copy:3306/shop", server.url)
+        code = code.replace("/data/", f"{tmp_path}/")
+        renamed = "database.selectExpr('*', \"substring_index(_table, '.', -1) name\").writeStream"
+        exec(code.replace("database.writeStream", renamed), {"spark": spark})
+        (query,) = spark.streams.active
+        query.processAllAvailable()
+        query.stop()
+        with connect_mysql(server.url) as client, client.cursor() as cursor:
+            copied = rows(cursor, "copy", "orders")
     assert [one[:3] for one in found] == [(5, "new", "r")]
+    assert copied == [(5, "new")]
 
 
 def test_an_index_is_followed(
@@ -234,7 +248,7 @@ def test_an_index_is_followed(
     tmp_path: Path,
 ) -> None:
     elastic.index(index=index, id="a", document={"status": "new", "total": 2.5})
-    code = programs("following.md")[3].replace("https://search:9200", elasticsearch_url)
+    code = programs("following.md")[4].replace("https://search:9200", elasticsearch_url)
     found = followed(
         spark, code.replace('"index", "orders"', f'"index", "{index}"'), "orders", tmp_path
     )
