@@ -11,7 +11,7 @@ from pyspark_elasticsearch.target.templates import index_name, plain_name
 from pyspark_elasticsearch.write.documents import MODES
 from sparkonce.exactly_once.bad_rows import MAX_BAD_ROWS
 from sparkonce.option_values import boolean, choice, columns, integer, is_object, pattern
-from sparkonce.options import COMMON, Option
+from sparkonce.options import ADD_COLUMNS, COMMON, Option
 from sparkonce.reading import FOLLOWS, READS, STARTS
 
 URL = Option(
@@ -101,6 +101,7 @@ OPTIONS = (
         plain_name,
     ),
     Option("createIndex", "Whether to create a missing target.", boolean, False),
+    ADD_COLUMNS,
     Option(
         "indexPrefix",
         "The prefix of the connector's own indices, `<prefix>-ledger` and `<prefix>-log`.",

@@ -61,6 +61,7 @@ class MySqlConnector:
             session,
             tables.OwnTables(session, own, create=options["dbtable"] is not None),
             create_target=options["createTable"],
+            add_columns=options["addColumns"],
             whole=options["atomicity"] == "epoch",
             dead_letters=letters
             and DeadLetters(session, (database, *letters)[-2:], options["maxBadRows"]),

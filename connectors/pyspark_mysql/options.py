@@ -18,7 +18,7 @@ from pyspark_mysql.write.plan import MODES
 from sparkonce import templates
 from sparkonce.exactly_once.bad_rows import MAX_BAD_ROWS
 from sparkonce.option_values import boolean, choice, columns, integer
-from sparkonce.options import COMMON, Option
+from sparkonce.options import ADD_COLUMNS, COMMON, Option
 from sparkonce.reading import FOLLOWS, READS, STARTS
 from sparkonce.templates import Template
 
@@ -164,6 +164,7 @@ OPTIONS = (
     Option("deadLetter", "The table for `onBadRow=deadLetter`, on the same server.", table_name),
     MAX_BAD_ROWS,
     Option("createTable", "Whether to create a missing target.", boolean, False),
+    ADD_COLUMNS,
     Option(
         "ledgerSchema",
         "Database of the connector's own tables, on the same server. Default: the target's.",

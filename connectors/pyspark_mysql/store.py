@@ -20,6 +20,7 @@ from pyspark_mysql.server.connection import LiveConnection
 from pyspark_mysql.server.failures import failure_of, translated
 from pyspark_mysql.target.lookup import look_up
 from pyspark_mysql.write import preflight
+from pyspark_mysql.write.creation import add_columns
 from pyspark_mysql.write.delivery import Delivery, hold
 from pyspark_mysql.write.plan import TableRows
 from sparkonce.change import Names
@@ -47,6 +48,7 @@ class MySqlStore:
 
     Attributes:
         create_target: whether to create a missing target.
+        add_columns: whether to add columns that the target lacks.
         whole: whether an epoch takes effect in one transaction, or in one for each chunk.
         dead_letters: the table of dead letters; None if a bad row stops the epoch.
     """
@@ -54,12 +56,14 @@ class MySqlStore:
     session: MySqlSession
     tables: OwnTables
     create_target: bool = False
+    add_columns: bool = False
     whole: bool = True
     dead_letters: DeadLetters | None = None
 
     def __post_init__(self) -> None:
         self.records = LedgerRecords(self.session, self.tables.ledger)
         self.log = StagingLog(self.session, self.tables.log, self.tables.ledger)
+        self._may = {"create": self.create_target, "add": self.add_columns}
         self._checked: WeakSet[LiveConnection] = WeakSet()
         self._tables: WeakKeyDictionary[LiveConnection, set[Names]] = WeakKeyDictionary()
 
@@ -93,6 +97,8 @@ class MySqlStore:
                 self._checked.add(live)
             if plan is None or plan.detail.parts:
                 return plan  # tasks look up tables that rows name
+            if self.add_columns:  # somebody may have dropped one
+                add_columns(self.session, plan.detail)
             # On every call: tasks check rows by it, and a commit rejects a table that differs.
             return cast("P", preflight.fitted(self.session, plan))
 
@@ -106,7 +112,7 @@ class MySqlStore:
             detail = self._of_columns(detail, table) if detail.row else detail
             known = self._tables.setdefault(live, set())
             if table not in known:
-                preflight.require_fit_table(self.session, detail, table, create=self.create_target)
+                preflight.require_fit_table(self.session, detail, table, **self._may)
                 known.add(table)
             return preflight.fitted_table(self.session, detail, table, made)
 
@@ -260,7 +266,7 @@ class MySqlStore:
             self.dead_letters.ensure()
         if plan is not None and not plan.detail.parts:
             # Last, because it may create the target: an earlier error leaves none behind.
-            preflight.require_fit_target(self.session, plan.detail, create=self.create_target)
+            preflight.require_fit_target(self.session, plan.detail, **self._may)
 
     def _delivery(self, manifest: Manifest) -> Delivery:
         return Delivery(self.session, self.tables, self.dead_letters, manifest)

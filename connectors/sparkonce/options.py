@@ -159,6 +159,13 @@ TIMEOUT = Option(
     30,
 )
 
+ADD_COLUMNS = Option(
+    "addColumns",
+    "Whether to add columns of the query that the target lacks, before the decision of an epoch.",
+    boolean,
+    False,
+)
+
 COMMON = (
     *LOGIN,
     Option(

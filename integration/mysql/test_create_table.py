@@ -14,7 +14,7 @@ from pymysql import OperationalError
 from pymysql.cursors import Cursor
 
 from pyspark_mysql.connector import MySqlConnector
-from pyspark_mysql.write import preflight
+from pyspark_mysql.write import creation
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
 
 NAMES = ["\U0001f600", "a ", "n" * 65, "", "a\0"]
@@ -48,14 +48,14 @@ def test_odd_name_is_made_as_it_is(table: Table, name: str) -> None:
 def test_made_table_that_does_not_fit_is_dropped_unless_someone_has_written_to_it(
     table: Table, written: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    making = preflight.target_ddl
+    making = creation.target_ddl
 
     def other(*args: object, **names: object) -> str:
         """A server that makes something else."""
         rows = " AS SELECT 1 AS id" if written else ""
         return making(*args, **names).partition("(")[0] + "(id BIGINT)" + rows
 
-    monkeypatch.setattr(preflight, "target_ddl", other)
+    monkeypatch.setattr(creation, "target_ddl", other)
     with pytest.raises(OptionError, match="'n' of the query is not in the table"):
         query(table, "n").sink.check()
     assert tables(table) == int(written)

@@ -84,6 +84,27 @@ def definition(schema: pa.Schema, own: Mapping[str, Any] | None) -> dict[str, An
     return {"mappings": {"dynamic": dynamic, "properties": fields}}
 
 
+def lacking(wanted: Mapping[str, Any], there: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields, also of objects, that a mapping lacks; both are properties."""
+    found = {}
+    for name, field in wanted.items():
+        known = _known(name, there)
+        if known is None:
+            found[name] = field
+        elif inner := lacking(field.get("properties", {}), known.get("properties", {})):
+            of_type = {"type": known["type"]} if "type" in known else {}
+            found[name] = {**of_type, "properties": inner}
+    return found
+
+
+def _known(name: str, there: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The mapping of a field, whose name may lead into objects."""
+    first, dot, rest = name.partition(".")
+    if name in there or not dot:
+        return there.get(name)
+    return _known(rest, there.get(first, {}).get("properties", {}))
+
+
 def _field(kind: pa.DataType) -> dict[str, Any]:
     if types.is_struct(kind):
         if {child.name for child in kind} == {"lat", "lon"} and all(

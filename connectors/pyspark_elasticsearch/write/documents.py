@@ -77,6 +77,7 @@ class Documents:
     create: Stored | None  # settings and mappings of a new index, if one may be created
     overwrites: bool = False  # whether they replace everything that an alias shows
     row: str | None = None  # the column that has the whole document as JSON
+    adds: bool = False  # whether to map columns that the index lacks
 
     @property
     def mode(self) -> BulkMode:

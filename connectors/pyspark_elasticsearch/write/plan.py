@@ -61,6 +61,7 @@ def plan(options: Options, schema: pa.Schema) -> Plan[Documents]:
         schema=spark_types.to_ddl(schema),
         create=lookup.definition(stored, own_field) if options["createIndex"] else None,
         row=row,
+        adds=options["addColumns"],
     )
     return Plan(
         target=f"index:{documents.index}",
@@ -192,6 +193,13 @@ def _of_index(does: Change, options: Options) -> Iterator[checks.Contradiction]:
         " empty alias",
         "set sinkId, for example sinkId=orders",
     )
+    for other, wrong in (("rowColumn", options["rowColumn"]), (f"index={index}", is_template)):
+        yield (
+            wrong and options["addColumns"],
+            f"Options addColumns and {other} contradict each other",
+            "only the rows tell the fields or the indices",
+            "leave addColumns out, and map fields by an index template (PUT _index_template/...)",
+        )
     yield (
         alias and options["rowColumn"],
         "Options visibleAlias and rowColumn contradict each other",

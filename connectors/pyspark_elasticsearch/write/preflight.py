@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
 import elasticsearch
+import pyarrow as pa
+from pyarrow import types
 
 from pyspark_elasticsearch.journal import indices
 from pyspark_elasticsearch.server.client import Cluster, path
@@ -19,10 +21,12 @@ from pyspark_elasticsearch.target.placement import behind
 from pyspark_elasticsearch.write import fitness
 from pyspark_elasticsearch.write.documents import Documents, RowGuard
 from pyspark_elasticsearch.write.plan import named_twice, own_index
+from sparkonce import checks
 from sparkonce.errors import OptionError, SparkonceError, StoreError, StoreRefused, error_text
 from sparkonce.option_values import seconds
 from sparkonce.protocol import Stored
 from sparkonce.templates import pattern as pattern_of
+from sparkonce.values.spark_types import spark_type
 
 log = logging.getLogger("sparkonce")
 
@@ -163,6 +167,8 @@ def _fit_target(
         made = _create(cluster, index, body)
     try:
         found = found or targets.resolve(cluster, name, appends=appends)
+        if found and documents.adds and not made and _add_fields(cluster, found, documents):
+            found = targets.resolve(cluster, name, appends=appends)
         return _require_fit(cluster, documents, found)
     except SparkonceError:
         if made:
@@ -221,6 +227,50 @@ def _map(cluster: Cluster, target: Target, own: Mapping[str, Any]) -> None:
         doing = f"adding field {OWN} to the mapping of {target.name}"
         body = {"properties": {OWN: own}}
         cluster.ask(doing, "PUT", path(target.name, "_mapping"), body=body)
+
+
+def _add_fields(cluster: Cluster, target: Target, documents: Documents) -> bool:
+    """Map the columns that the index lacks; whether there were any."""
+    arrow = documents.arrow
+    columns = pa.schema([arrow.field(name) for name in documents.columns])
+    wanted = targets.definition(columns, None)["mappings"]["properties"]
+    fields = targets.lacking(wanted, target.fields)
+    if not fields:
+        return False
+    doing = f"adding {', '.join(fields)} to the mapping of {target.name}"
+    checks.refuse(_of_new_fields(target, {name: columns.field(name) for name in fields}))
+    put = path(target.name, "_mapping")
+    status, error = cluster.ask(doing, "PUT", put, body={"properties": fields}, allow=(400,))
+    if status == 400:
+        why, todo = _of_creation(f"{error['error'].get('type')}: {message(error['error'])}")
+        raise OptionError(
+            f"Option addColumns: {doing} failed: {message(error['error'])}", why, todo
+        )
+    return True
+
+
+def _of_new_fields(
+    target: Target, fields: Mapping[str, pa.Field]
+) -> Iterator[checks.Contradiction]:
+    names = ", ".join(fields)
+    yield (
+        target.since,
+        f"Option addColumns can't add {names} to {target.name}, a data stream",
+        "its next index would lack them",
+        "add them to the index template, and roll over (POST <stream>/_rollover)",
+    )
+    for name, field in fields.items():
+        yield (
+            _lacks_type(field.type),
+            f"Option addColumns can't add column {name!r} of type {spark_type(field)}",
+            "a value that is always null does not tell the type of its field",
+            "cast the column before the sink",
+        )
+
+
+def _lacks_type(kind: pa.DataType) -> bool:
+    inner = (kind.field(place).type for place in range(kind.num_fields))
+    return bool(types.is_null(kind)) or any(map(_lacks_type, inner))
 
 
 def _raise_gc_deletes(cluster: Cluster, target: Target) -> None:

@@ -193,9 +193,9 @@ def definition(name: str, kind: str, *, in_key: bool, mariadb: bool) -> str:
     family = kind.partition("(")[0]
     if family == "void" or (in_key and family == "json"):
         raise OptionError(
-            f"Option createTable can't create column {name!r} of type {kind}",
+            f"The sink can't create column {name!r} of type {kind}",
             why=f"MySQL has no type of a {'key ' if in_key else ''}column for it",
-            todo="cast the column, or create the table by hand",
+            todo="cast the column, or create it by hand",
         )
     made = kind.upper() if family == "decimal" else NEW_TYPES[family]
     if in_key and family == "string":

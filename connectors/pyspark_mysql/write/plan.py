@@ -256,6 +256,7 @@ def _of_row(row: str, schema: pa.Schema, options: Options) -> Iterator[Contradic
     )
     for name, given, why, todo in (
         ("createTable", options["createTable"], "JSON does not tell types", "create the tables"),
+        ("addColumns", options["addColumns"], "JSON does not tell types", "alter the tables"),
         ("sequenceColumn", options["sequenceColumn"], "rows are written in their order", ""),
         (
             f"writeMode={options['writeMode']}",

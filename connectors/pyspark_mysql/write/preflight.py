@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 
 import pymysql
 
-from pyspark_mysql.journal.tables import NO_SUCH_TABLE, is_there, require_transactions
+from pyspark_mysql.journal.tables import is_there, require_transactions
 from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.failures import (
-    GRANT,
-    OTHER,
-    failure_of,
     message,
-    number,
-    translate,
     translated,
 )
-from pyspark_mysql.server.literals import NAME, NAME_RULE, identifier
+from pyspark_mysql.server.literals import identifier
 from pyspark_mysql.target.coercions import Coercion, members, of_null
 from pyspark_mysql.target.columns import (
-    SUMS,
     TEXTS,
     UNFIT_KEYS,
     TableColumn,
-    definition,
     misfit,
     named,
     unaddable,
@@ -36,28 +27,21 @@ from pyspark_mysql.target.columns import (
 )
 from pyspark_mysql.target.foreign_keys import require_no_cascade, require_no_links
 from pyspark_mysql.target.lookup import Target, columns_of, look_up, triggers
+from pyspark_mysql.write.creation import (
+    add_columns,
+    is_too_large,
+    make_table,
+    require_rights,
+    take_back,
+)
 from pyspark_mysql.write.gathering import writer_for
 from pyspark_mysql.write.plan import TableRows
 from pyspark_mysql.write.statements import probes
 from sparkonce import codec
 from sparkonce.change import Names
-from sparkonce.errors import RESTART, FailureKind, OptionError, StoreRefused, StoreUnsafe
+from sparkonce.errors import RESTART, OptionError, StoreRefused, StoreUnsafe
 from sparkonce.option_values import suggestion
 from sparkonce.protocol import Plan, digest
-
-TOO_LARGE = (139, 1070, 1071, 1074, 1117, 1118, 1163, 1170, 3152)
-"""Numbers of errors that mean that a table, a key or a type has no room for the columns."""
-UNMADE = {
-    **dict.fromkeys(
-        TOO_LARGE,
-        "the server has no room in a table, a key or a type for what the query's columns need",
-    ),
-    1060: "two of the query's columns have the same name for the server, which ignores case",
-    3750: "the server sets sql_require_primary_key, and without option key the table has no key",
-}
-"""Why the server cannot create a table."""
-TABLE_IS_THERE = 1050
-NO_RIGHT = (1142, 1143, 1227)
 
 FACTS = ("kind", "sql_type", "charset", "width", "room", "nullable", "numbered")
 """The attributes of a column that decide which values it stores unchanged."""
@@ -79,8 +63,12 @@ def require_fit_server(session: MySqlSession) -> None:
         )
 
 
-def require_fit_target(session: MySqlSession, detail: TableRows, *, create: bool) -> None:
-    """Reject a target that the rows don't fit; with `create`, create a missing target.
+def require_fit_target(
+    session: MySqlSession, detail: TableRows, *, create: bool, add: bool
+) -> None:
+    """Reject a target that the rows don't fit.
+
+    With `create`, create a missing target; with `add`, add missing columns.
 
     Raises:
         OptionError: table, columns, types or keys don't fit the query.
@@ -88,12 +76,14 @@ def require_fit_target(session: MySqlSession, detail: TableRows, *, create: bool
         StoreRefused: the user lacks a right.
     """
     with translated(f"looking at table {detail.table_name}"):
-        made = create and not is_there(session, detail.table) and _make(session, detail)
+        made = create and not is_there(session, detail.table) and make_table(session, detail)
     try:
+        if add and not made:
+            add_columns(session, detail)
         _require_fit_there(session, detail)
     except Exception:
         if made:
-            _take_back(session, detail)
+            take_back(session, detail)
         raise
 
 
@@ -104,14 +94,13 @@ def _require_fit_there(session: MySqlSession, detail: TableRows) -> None:
     # MariaDB hides unique keys from users who have rights only to single columns.
     looks = session.live.mariadb and detail.updates
     shows = [f"SHOW CREATE TABLE {identifier(*detail.table)}"] if looks else []
-    _require_rights(session, written, [*probes(written), *shows])
+    require_rights(session, written, [*probes(written), *shows])
     with translated("trying a temporary table"):
         # Only an attempt shows whether this user may create temporary tables.
         try:
             writer_for(session, detail, target).begin()
         except pymysql.MySQLError as error:
-            # For temporary tables MariaDB reports 1005, with the engine's number in the text.
-            if number(error) not in TOO_LARGE and not re.search(r"errno: (139|185)\b", str(error)):
+            if not is_too_large(error):
                 raise
             raise OptionError(
                 f"Rows for table {detail.table_name} can't be gathered: {message(error)}",
@@ -121,72 +110,8 @@ def _require_fit_there(session: MySqlSession, detail: TableRows) -> None:
             ) from None
 
 
-def _make(session: MySqlSession, detail: TableRows) -> bool:
-    """Create the table; False if someone else created it at the same moment.
-
-    The rights are tested first: a server checks rights before it looks for the table, and a user
-    who may create a table may lack the right to drop it.
-    """
-    ddl = target_ddl(detail, mariadb=session.live.mariadb)
-    _require_rights(session, detail, probes(detail), there=False)
-    try:
-        session.run(ddl)
-    except pymysql.MySQLError as error:
-        if number(error) == TABLE_IS_THERE:
-            return False
-        # Numbers that elsewhere concern a row, such as 1118 (too large), concern the table here.
-        failure = failure_of(error)
-        unknown = failure.kind is FailureKind.ROW or failure is OTHER
-        if not unknown and number(error) not in UNMADE:
-            raise
-        raise OptionError(
-            f"Option createTable can't create table {detail.table_name}: {message(error)}",
-            why=UNMADE.get(number(error), "the server rejects the definition of the table"),
-            todo="set option key, rename, cast or drop columns before the sink, or create the table"
-            " by hand",
-        ) from None
-    return True
-
-
-def target_ddl(detail: TableRows, *, mariadb: bool) -> str:
-    """The statement by which option ``createTable`` creates a target; `key` is its primary key.
-
-    Raises:
-        OptionError: MySQL has no equivalent of a name or a type.
-    """
-    for name in detail.columns:
-        if not NAME.fullmatch(name):
-            raise OptionError(
-                f"Option createTable can't create a column named {name!r}",
-                why=f"the servers accept {NAME_RULE}",
-                todo="rename the column before the sink",
-            )
-    kinds = dict(detail.kinds)
-    kinds |= {name: SUMS.get(kinds[name], kinds[name]) for name in detail.added}
-    columns = [
-        definition(name, kinds[name], in_key=name in detail.key, mariadb=mariadb)
-        for name in detail.columns
-    ]
-    if detail.key:
-        columns.append(f"PRIMARY KEY ({', '.join(map(identifier, detail.key))})")
-    return f"CREATE TABLE {identifier(*detail.table)} ({', '.join(columns)}) ENGINE=InnoDB"
-
-
-def _take_back(session: MySqlSession, detail: TableRows) -> None:
-    """Drop the new table, unless someone has already written to it."""
-    table = identifier(*detail.table)
-    with suppress(pymysql.MySQLError):  # without the rights the empty table remains
-        # Without the lock someone could insert a row between SELECT and DROP.
-        session.run(f"LOCK TABLES {table} WRITE")
-        try:
-            if not session.run(f"SELECT 1 FROM {table} LIMIT 1"):
-                session.run(f"DROP TABLE {table}")
-        finally:
-            session.run("UNLOCK TABLES")
-
-
 def require_fit_table(
-    session: MySqlSession, detail: TableRows, table: Names, *, create: bool
+    session: MySqlSession, detail: TableRows, table: Names, *, create: bool, add: bool
 ) -> None:
     """The same for one of several tables, whose name rows have.
 
@@ -195,7 +120,7 @@ def require_fit_table(
     """
     with translated(f"looking at table {'.'.join(table)}"):
         _, columns = columns_of(session, table)
-    require_fit_target(session, detail.into(table, columns), create=create)
+    require_fit_target(session, detail.into(table, columns), create=create, add=add)
 
 
 def fitted_table(session: MySqlSession, detail: TableRows, table: Names, made: str) -> TableRows:
@@ -324,26 +249,6 @@ def _require_key(detail: TableRows, target: Target) -> None:
             " would show that the rows differ",
             todo="declare the key's columns NOT NULL, or drop the other unique keys",
         )
-
-
-def _require_rights(
-    session: MySqlSession, detail: TableRows, statements: Sequence[str], *, there: bool = True
-) -> None:
-    """Run each kind of statement that a commit sends, without any row."""
-    for statement in statements:
-        try:
-            session.run(statement)
-        except pymysql.MySQLError as error:
-            # The user has the right: a server checks rights before it looks for the table.
-            if number(error) == NO_SUCH_TABLE and not there:
-                continue
-            if number(error) not in NO_RIGHT:
-                raise translate(error, f"testing writeMode={detail.mode}") from None
-            raise StoreRefused(
-                f"The user lacks a right: {error.args[1]}",
-                why=f"writeMode={detail.mode} needs it",
-                todo=GRANT,
-            ) from None
 
 
 def require_kept(detail: TableRows, columns: Iterable[TableColumn]) -> None:
