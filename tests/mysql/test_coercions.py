@@ -96,7 +96,7 @@ def test_a_text_that_is_no_member_is_no_number_of_one(
 @pytest.mark.parametrize(
     ("column", "values", "places"),
     [
-        (TableColumn("v", "year", "year", 0), [0, 99, 100, 1999, -1, None], [0, 1]),
+        (TableColumn("v", "year", "year", 0), [0, 99, 100, 1999, -1, None], [1]),
         (TableColumn("v", "bit", "bit(64)", 0), [-1, 0, 1], [0]),
         (TableColumn("v", "bit", "bit(63)", 0), [-1], []),
         (TableColumn("v", "bigint", "bigint", 0, nullable=False, numbered=True), [0, None], [1]),

@@ -6,7 +6,7 @@ import time
 from typing import Any, ClassVar
 
 from tools.partitions.plan import CLOCK
-from tools.partitions.virtual_address import LOGGED, NO_CLOCK, PORT, BehindAddress
+from tools.partitions.virtual_address import ADDRESS, LOGGED, NO_CLOCK, PORT, BehindAddress
 
 SOURCE = (
     "CHANGE REPLICATION SOURCE TO SOURCE_HOST = '{host}', SOURCE_PORT = {port},"
@@ -84,8 +84,10 @@ class SemiSync(BehindAddress):
         first, second = others
         most = first if self._has_all(first, had[second]) else second
         gtids = had[most]["Retrieved_Gtid_Set"].replace("\n", "")
-        if gtids:
-            self.ask(most, f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{gtids}', 4)")
+        # What it has not executed would go with its relay log.
+        executed = f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{gtids}', 4) AS late"
+        if gtids and self.ask(most, executed)[0]["late"]:
+            return
         self._primary, self._missed = most, 0.0
         self._lead(most)
         for name in others:
@@ -148,6 +150,9 @@ class SemiSync(BehindAddress):
 
     def _clone(self, name: str) -> None:
         """Replace all that a machine has by what the primary has; the server then ends."""
+        # A clone needs a server that takes writes: no client may reach it.
+        self.network.move(ADDRESS, self._primary)
+        self._at = self._primary
         place = self.network.places[self._primary]
         donor = f"SET GLOBAL clone_valid_donor_list = '{place.host}:{PORT}'"
         self.ask(name, "STOP REPLICA", "SET GLOBAL super_read_only = OFF", donor)
