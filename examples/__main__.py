@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import random
+import re
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,6 +31,9 @@ from integration.support.servers.mysql import connect as connect_mysql
 from integration.support.servers.redis import RedisProcess
 from integration.support.servers.redis import connect as connect_redis
 
+from examples import rentals
+
+FILMS = 2_000
 ORDERS = 20_000
 CHANGES = 20_000
 
@@ -71,8 +80,8 @@ class World:
             producer.poll(0)
         producer.flush()
 
-    def run(self, program: str) -> None:
-        """Run the program until it has read all."""
+    def run(self, program: str, killed_after: Callable[[], bool] | None = None) -> None:
+        """Run the program until it has read all, or kill it as soon as a condition holds."""
         jars = ",".join(map(str, source_jars() if "KAFKA" in self.servers else ()))
         options = f"--master local[2] --conf spark.ui.enabled=false --jars '{jars}'"
         spark = {
@@ -81,9 +90,18 @@ class World:
         }
         command = [sys.executable, str(Path(__file__).with_name(f"{program}.py"))]
         with (self.home / "log").open("ab") as log:
-            done = subprocess.run(
-                command, env={**os.environ, **spark, **self.addresses}, stderr=log, check=False
+            done = subprocess.Popen(
+                command,
+                env={**os.environ, **spark, **self.addresses},
+                stderr=log,
+                start_new_session=True,
             )
+            while done.poll() is None:
+                time.sleep(0.1)
+                if killed_after is not None and killed_after():
+                    os.killpg(done.pid, signal.SIGKILL)  # Spark, too
+                    done.wait()
+                    return
         if done.returncode:
             sys.exit((self.home / "log").read_text(errors="replace")[-8000:])
 
@@ -202,11 +220,89 @@ def _change(draw: random.Random) -> tuple[str, tuple[int, ...]]:
     )
 
 
+def database_to_elasticsearch(world: World) -> bool:
+    """Kills the program twice; compares each table with its index, document by document."""
+    draw = random.Random(7)
+    with connect_mysql(world.shop) as client, client.cursor() as cursor:
+        cursor.execute("SET SESSION time_zone = '+00:00'")
+
+        def send(statements: Iterable[str]) -> None:
+            for one in statements:
+                cursor.execute(one)
+
+        send(f"CREATE TABLE {name} ({form})" for name, form in rentals.TABLES.items())
+        send(rentals.statements(draw, FILMS))
+        print("eight tables have their rows; the program runs", flush=True)
+        _run_and_kill(world, at_least=FILMS)
+        send(rentals.changes(draw, FILMS, FILMS // 4))
+        world.run("database_to_elasticsearch")
+        send([*rentals.ALTERS, "TRUNCATE payment", rentals.JOINS])
+        send(f"INSERT INTO review (film_id, stars) VALUES ({at}, {at / 8})" for at in range(99))
+        send(["UPDATE film SET minutes = id", "UPDATE customer SET email = NULLIF(name, 'x')"])
+        send(rentals.changes(draw, FILMS, FILMS))
+        send(rentals.rentals(draw, FILMS, FILMS))
+        print("two tables were altered, one emptied, and one joined; the program runs", flush=True)
+        _run_and_kill(world, at_least=FILMS)
+        world.run("database_to_elasticsearch")
+        same = True
+        for name in (*rentals.TABLES, "review"):
+            table, index = _rows(cursor, name), _documents(world, f"shop.{name}")
+            same &= table == index
+            sign = "=" if table == index else "is NOT"
+            print(f"  {name:<12}{len(table):>6,} rows {sign} {len(index):>6,} documents")
+    return same
+
+
+def _run_and_kill(world: World, at_least: int) -> None:
+    """Kill the program after it has written this many documents."""
+    with connect_elasticsearch(world.elasticsearch) as client:
+
+        def written() -> int:
+            total = client.indices.stats(index="shop.*", metric="indexing")["_all"]
+            return int(total.get("total", {}).get("indexing", {}).get("index_total", 0))
+
+        before = written()
+        world.run("database_to_elasticsearch", lambda: written() - before >= at_least)
+    print("the program was killed", flush=True)
+
+
+def _rows(cursor: Any, table: str) -> list[str]:
+    """The rows of a table, each as text."""
+    cursor.execute(f"SELECT * FROM {table}")
+    names = [one[0] for one in cursor.description]
+    return sorted(_text(dict(zip(names, row, strict=True))) for row in cursor.fetchall())
+
+
+def _documents(world: World, index: str) -> list[str]:
+    """The documents of an index, each as text; a multiset."""
+    with connect_elasticsearch(world.elasticsearch) as client:
+        client.indices.refresh(index=index)
+        return sorted(_text(hit["_source"]) for hit in scan(client, index=index, size=5000))
+
+
+def _text(row: Mapping[str, Any]) -> str:
+    return json.dumps({name: _value(one) for name, one in row.items()}, sort_keys=True)
+
+
+def _value(one: Any) -> Any:
+    """A value as documents have it."""
+    if isinstance(one, bytes):
+        return base64.b64encode(one).decode()
+    if isinstance(one, Decimal):
+        return float(one)
+    if isinstance(one, datetime):
+        return f"{one.isoformat(timespec='microseconds')}"
+    if isinstance(one, str) and re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+Z?", one):
+        return datetime.fromisoformat(one.removesuffix("Z")).isoformat(timespec="microseconds")
+    return str(one) if isinstance(one, date) else one
+
+
 Example = Callable[[World], bool]
 EXAMPLES: dict[str, tuple[Example, Sequence[str]]] = {
     "kafka_to_stores": (kafka_to_stores, tuple(SERVERS)),
     "change_data_capture": (change_data_capture, ("KAFKA", "MYSQL", "ELASTICSEARCH")),
     "mysql_to_elasticsearch": (mysql_to_elasticsearch, ("MYSQL", "ELASTICSEARCH")),
+    "database_to_elasticsearch": (database_to_elasticsearch, ("MYSQL", "ELASTICSEARCH")),
 }
 
 
