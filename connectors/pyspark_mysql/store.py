@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -18,7 +18,8 @@ from pyspark_mysql.read.columns import logged_schema
 from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.connection import LiveConnection
 from pyspark_mysql.server.failures import failure_of, translated
-from pyspark_mysql.target.lookup import look_up
+from pyspark_mysql.target.columns import unfilled
+from pyspark_mysql.target.lookup import look_up, triggers
 from pyspark_mysql.write import preflight
 from pyspark_mysql.write.creation import add_columns
 from pyspark_mysql.write.delivery import Delivery, hold
@@ -118,11 +119,16 @@ class MySqlStore:
 
     def _of_columns(self, detail: TableRows, table: Names) -> TableRows:
         """The detail for rows that are JSON objects, from the columns of their table."""
-        require_transactions(self.session, table)
-        there, schema = look_up(self.session, table), logged_schema(self.session, table)
-        key = next((tuple(i.columns) for i in there.indexes if i.name == "PRIMARY"), ())
-        filled = tuple(one.name for one in there.columns if not one.generated)
-        return detail.of_columns(schema, filled, key)
+        with translated(f"looking at table {'.'.join(table)}"):
+            require_transactions(self.session, table)
+            there = look_up(self.session, table)
+            schema = logged_schema(self.session, table, [one.name for one in there.columns])
+            fills = ("INSERT", "BEFORE") in triggers(self.session, table)
+        primary = next((tuple(i.columns) for i in there.indexes if i.name == "PRIMARY"), ())
+        columns = tuple(one.name for one in there.columns if not one.generated)
+        required = () if fills else tuple(one.name for one in unfilled(there.columns, ()))
+        named = replace(detail, table=table)
+        return named.of_columns(schema, columns, primary, required)
 
     def read(self, name: str) -> Record:
         """See `Store.read`."""

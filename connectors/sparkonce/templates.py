@@ -101,13 +101,19 @@ def pattern(segments: Sequence[Segment]) -> str:
     return "".join(one if isinstance(one, str) else "*" for one in segments)
 
 
+def is_invertible(segments: Sequence[Segment]) -> bool:
+    """Whether a name tells the values of its columns: there is one, and it is no date."""
+    made = [one for one in segments if not isinstance(one, str)]
+    return len(made) == 1 and not made[0][1]
+
+
 def filled_by(segments: Sequence[Segment], name: str) -> dict[str, str]:
-    """The value of the only column of a template, from a name that it made; else nothing."""
-    columns = [one for one in segments if not isinstance(one, str)]
-    if len(columns) != 1 or columns[0][1]:
+    """The value of the column of an invertible template, from a name that it made; else nothing."""
+    if not is_invertible(segments):
         return {}
-    before, _, behind = pattern(segments).partition("*")
-    return {columns[0][0]: name[len(before) : len(name) - len(behind)]}
+    at = next(at for at, one in enumerate(segments) if not isinstance(one, str))
+    before, behind = (sum(map(len, some)) for some in (segments[:at], segments[at + 1 :]))
+    return {segments[at][0]: name[before : len(name) - behind]}
 
 
 @dataclass(frozen=True)

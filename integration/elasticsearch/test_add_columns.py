@@ -72,6 +72,31 @@ def test_what_can_not_be_added_is_refused(
     assert not mapped(index)
 
 
+@pytest.mark.parametrize(
+    "field",
+    [{"type": "long_range"}, {"type": "flattened"}, {"type": "object", "enabled": False}],
+    ids=str,
+)
+def test_field_that_takes_objects_as_a_whole_stays_as_it_is(index: Index, field: Any) -> None:
+    properties = {"id": {"type": "long"}, "o": field}
+    index.client.indices.create(index=index, mappings={"properties": properties})
+    kind = pa.struct([("gte", INT), ("lte", INT)])
+    query = index.into(pa.schema([("id", INT), ("o", kind)]), key="id", **ADDS)
+    query.run(0, [{"id": 1, "o": {"gte": 1, "lte": 2}}])
+    assert mapped(index)["properties"] == properties
+
+
+def test_index_without_objects_is_refused_unaltered(index: Index) -> None:
+    mappings = {"dynamic": "strict", "subobjects": False, "properties": {"id": {"type": "long"}}}
+    index.client.indices.create(index=index, mappings=mappings)
+    schema = pa.schema([("id", INT), ("p.q", INT), ("o", INNER)])
+    with pytest.raises(OptionError, match="subobjects=false"):
+        index.into(schema, key="id", **ADDS)
+    assert {*mapped(index)["properties"]} == {"id"}
+    index.into(schema.remove(2), key="id", **ADDS).run(0, [{"id": 1, "p.q": 2}])
+    assert index.documents() == {"1": {"id": 1, "p.q": 2}}
+
+
 def test_index_without_room_for_fields_is_refused(index: Index) -> None:
     limit = {"index.mapping.total_fields.limit": 2}
     index.client.indices.create(index=index, settings=limit)

@@ -11,7 +11,7 @@ from integration.support.epochs import MySqlQuery
 from integration.support.marks import slow_cases
 from integration.support.mysql import Table, twin
 
-from sparkonce.errors import BadRow, OptionError, StoreRefused
+from sparkonce.errors import BadRow, OptionError, StoreRefused, StoreUnsafe
 
 pytestmark = pytest.mark.variants
 INT, STR = pa.int64(), pa.string()
@@ -90,6 +90,7 @@ def test_column_that_is_dropped_meanwhile_comes_back_for_the_next_epoch(table: T
         ({"n" * 65: INT}, {}, "can't create a column named"),
         ({"k": INT}, {"key": "id,k"}, "'k' of the query is not in the table"),
         ({"ID": INT}, {}, "'ID'"),
+        ({"v": INT, "V": INT}, {}, "'v' of the query is not in the table"),
         ({"v": INT}, {"writeMode": "delete", "key": "v"}, "'v' of the query is not in the table"),
     ],
 )
@@ -106,6 +107,16 @@ def test_table_without_room_is_refused(table: Table) -> None:
     table.create(f"id BIGINT PRIMARY KEY, {', '.join(f'c{at} BIT' for at in range(1010))}")
     with pytest.raises(OptionError, match=r"addColumns can't add .*room"):
         into(table, {f"d{at}": INT for at in range(16)}).sink.check()
+
+
+@pytest.mark.parametrize(
+    "form", ["VIEW {} AS SELECT 1 AS id", "TABLE {} (id BIGINT) ENGINE=MyISAM"]
+)
+def test_target_that_is_refused_is_not_altered(table: Table, form: str) -> None:
+    table.run(f"CREATE {form.format(table)}")
+    with pytest.raises((OptionError, StoreUnsafe), match=r"is a view|MyISAM"):
+        into(table, {"v": INT}).sink.check()
+    assert names(table) == ["id"]
 
 
 def test_sequence_and_operation_are_not_added(table: Table) -> None:

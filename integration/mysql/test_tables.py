@@ -209,11 +209,41 @@ def test_names_may_have_the_database(table: Table, into: Into) -> None:
     assert stored(table, "a") == [(1, "x"), (2, "x"), (3, "x")]
 
 
+@pytest.mark.parametrize("between", ["u", "d", "t"])
+def test_rows_of_a_table_keep_their_order_under_two_names(
+    table: Table, into: Into, between: str
+) -> None:
+    database = table.run("SELECT DATABASE()")[0][0]
+    create(table, "a")
+    short, full = f"{table}_a", f"{database}.{table}_a"
+    rows = [change(short, 1, "1"), change(full, 1, "2", between), change(short, 1, "3")]
+    into(dbtable="{t}").run(0, rows)
+    assert stored(table, "a") == [(1, "3")]
+
+
+def test_letters_have_all_columns_of_a_template(table: Table) -> None:
+    """The server rejects rows long after the template has made their names."""
+    schema = pa.schema(
+        [("a", pa.string()), ("day", pa.date32()), ("id", pa.int64()), ("v", pa.string())]
+    )
+    aside = {"key": "id", "onBadRow": "deadLetter", "deadLetter": f"{table}_bad"}
+    rows = [{"a": "x", "day": 20000, "id": id_, "v": "bad"} for id_ in (1, 2)]
+    named = {"dbtable": f"{table}_{{a}}_{{day:yyyy}}", **aside}
+    table.checked(schema, createTable="true", **named).run(0, [{**rows[0], "v": "good"}])
+    name = f"{table}_x_2024"
+    assert [row[0] for row in table.run(f"SHOW COLUMNS FROM {name}")] == ["a", "day", "id", "v"]
+    table.run(f"ALTER TABLE {name} ADD CHECK (v <> 'bad')")
+    table.checked(schema, sinkId="s", **named).run(0, rows)
+    letters = table.run(f"SELECT row_data FROM {table}_bad")
+    assert [json.loads(row)["a"] for (row,) in letters] == ["x", "x"]
+    assert {json.loads(row)["day"] for (row,) in letters} == {"2024-10-04"}
+
+
 def test_dates_make_names(table: Table) -> None:
     schema = pa.schema([("at", pa.timestamp("us", "UTC")), ("id", pa.int64())])
     given = {"dbtable": f"{table}_{{at:yyyyMM}}", "createTable": "true", "key": "id"}
     table.checked(schema, **given).run(0, [{"at": 1_700_000_000_000_000, "id": 1}])
-    assert stored(table, "202311") == [(1,)]
+    assert [id_ for _, id_ in stored(table, "202311")] == [1]
 
 
 @pytest.mark.parametrize("columns", ["id", "v"])
@@ -233,6 +263,36 @@ def test_tables_that_a_foreign_key_links_are_refused(
             query.run(0, [change(name, 1)])
     table.run(f"DROP TABLE {table}_a")
     query.run(0, [change("b", 1)])
+
+
+@pytest.mark.parametrize("between", [0, 1])
+def test_tables_whose_rows_follow_through_another_are_refused(
+    table: Table, into: Into, between: int
+) -> None:
+    create(table, "a")
+    cascade = "ON DELETE CASCADE"
+    parent = f"{table}_a"
+    for at in range(between):
+        table.run(
+            f"CREATE TABLE {table}x{at} (id BIGINT PRIMARY KEY, p BIGINT,"
+            f" FOREIGN KEY (p) REFERENCES {parent} (id) {cascade})"
+        )
+        parent = f"{table}x{at}"
+    create(table, "b", form=f"{FORM}, p BIGINT, FOREIGN KEY (p) REFERENCES {parent} (id) {cascade}")
+    with pytest.raises(OptionError, match="A foreign key links"):
+        into().run(0, [change("a", 1)])
+
+
+def test_tables_of_one_name_that_a_foreign_key_links_are_refused(table: Table, into: Into) -> None:
+    database = table.run("SELECT DATABASE()")[0][0]
+    create(table, "a")
+    other = f"{table}_db"
+    table.run(f"CREATE DATABASE {other}")
+    linked = f"p BIGINT, FOREIGN KEY (p) REFERENCES {database}.{table}_a (id)"
+    table.run(f"CREATE TABLE {other}.{table}_a ({FORM}, {linked})")
+    for one in (database, other):
+        with pytest.raises(OptionError, match="A foreign key links"):
+            into(dbtable="{t}").run(0, [change(f"{one}.{table}_a", 1)])
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,12 @@ from tools.chaos.elasticsearch import LONG, WORD
 from tools.chaos.mysql import DURABLE as DURABLE_LOG
 from tools.chaos.query import Query
 from tools.chaos.redis import DURABLE
+from tools.chaos.shop import COPY, SOURCE, Shop, differing, documents, rows_of
 
-LOGGED = ("--log-bin=b", "--binlog-format=ROW", "--gtid-mode=ON", "--enforce-gtid-consistency=ON")
+LOGGED = (
+    *("--log-bin=b", "--binlog-format=ROW", "--binlog-row-metadata=FULL"),
+    *("--gtid-mode=ON", "--enforce-gtid-consistency=ON"),
+)
 STREAMS = ("events:0", "events:1")
 IDS = 3000
 MOST = "2000"
@@ -44,6 +48,7 @@ class PipelineStores:
 
     def __init__(self, stack: ExitStack, seed: int) -> None:
         self.chance, self.number = random.Random(seed), 0
+        self.shop = Shop(self.chance)
         self.redis = stack.enter_context(RedisProcess(*DURABLE))
         logged = (*DURABLE_LOG, *LOGGED)
         self.mysql = stack.enter_context(
@@ -70,6 +75,7 @@ class PipelineStores:
             self.mysql,
             "CREATE TABLE landed (stream VARCHAR(20), entry VARCHAR(40), n BIGINT)",
             "CREATE TABLE orders (id INT PRIMARY KEY, n BIGINT NOT NULL, t VARCHAR(20))",
+            *self.shop.definitions(),
         )
         with closing(self._elastic()) as client:
             fields = {"id": LONG, "n": LONG, "t": WORD}
@@ -94,19 +100,37 @@ class PipelineStores:
         entries = ("_key AS stream", "_id AS entry", "n")
         columns, schema = ("_op", "id", "n", "t"), "_key string, _id string, n bigint"
 
+        database = {
+            "dbtable": f"{SOURCE}.*",
+            "startingPosition": "snapshot",
+            "onSchemaChange": "continue",
+            "onTruncate": "row",
+        }
+        rows = ("_op", "_table", "_key", "_row", "substring_index(_table, '.', -1) AS name")
+        of_tables = {"rowColumn": "_row"}
+
         def query(name: str, source: str, sink: str, reads: Any, writes: Any) -> Query:
             reads = {**urls[source], **reads, "maxRowsPerBatch": MOST}
             where = {"checkpointLocation": str(checkpoints / name), "chunkRows": "200"}
             writes = {**urls[sink], **writes, **where}
             if source == "redis":
                 return Query((source, sink), reads, writes, entries, schema=schema)
-            return Query((source, sink), reads, {**writes, "opColumn": "_op"}, columns)
+            of = rows if "rowColumn" in writes else columns
+            return Query((source, sink), reads, {**writes, "opColumn": "_op"}, of)
 
         index = {"index": "orders", "key": "id"}
         made = (
             ("stream-to-table", "redis", "mysql", streams, {"dbtable": "landed"}),
             ("log-to-index", "mysql", "elasticsearch", changes, index),
             ("log-to-hashes", "mysql", "redis", changes, {"key": "order:{id}"}),
+            (
+                *("database-to-indices", "mysql", "elasticsearch", database),
+                {"index": "{_table}", "key": "_key", **of_tables},
+            ),
+            (
+                *("database-to-copy", "mysql", "mysql", database),
+                {"dbtable": f"{COPY}.{{name}}", **of_tables},
+            ),
         )
         return {one[0]: query(*one) for one in made}
 
@@ -125,7 +149,12 @@ class PipelineStores:
             for _ in range(rows // 20):
                 for _ in range(self.chance.randrange(1, 5)):
                     cursor.execute(*self._change())
+                    cursor.execute(self.shop.change())
                 client.commit()
+
+    def alter(self) -> None:
+        """Alter, empty or create a table of the database that is copied."""
+        self._ask(self.mysql, *self.shop.alteration())
 
     def _writer(self) -> Any:
         return mysql.connect(self.mysql.url, autocommit=False, read_timeout=10)
@@ -180,7 +209,24 @@ class PipelineStores:
             "stream-to-table": ((entries - landed).total(), (landed - entries).total()),
             "log-to-index": apart(orders, index),
             "log-to-hashes": apart(orders, hashes),
+            **self._of_shop(),
         }
+
+    def _of_shop(self) -> dict[str, tuple[int, int]]:
+        found = {"database-to-indices": [0, 0], "database-to-copy": [0, 0]}
+        for name in self.shop.tables:
+            columns, source = self._table(f"{SOURCE}.{name}")
+            targets = documents(self._elastic(), name), self._table(f"{COPY}.{name}")[1]
+            for sums, target in zip(found.values(), targets, strict=True):
+                for at, many in enumerate(differing(source, target, columns)):
+                    sums[at] += many
+        return {name: (lost, more) for name, (lost, more) in found.items()}
+
+    def _table(self, name: str) -> tuple[list[str], dict[int, dict[str, Any]]]:
+        with closing(mysql.connect(self.mysql.url)) as client, client.cursor() as cursor:
+            cursor.execute(f"SELECT * FROM {name}")
+            columns = [one[0] for one in cursor.description]
+            return columns, rows_of(columns, cursor.fetchall())
 
     def count(self) -> int:
         """The number of entries in the streams plus transactions in the log."""

@@ -1,8 +1,9 @@
 """Chaos runs from store to store: `python -m tools.chaos --store pipelines`.
 
-One driver runs three queries: entries of Redis streams into a table; changes of another table, from
-the binary log, into an index and into hashes. Faults strike while all queries have rows to read. At
-the end the run compares source and target.
+One driver runs five queries: entries of Redis streams into a table; changes of another table, from
+the binary log, into an index and into hashes; all tables of a database into indices and into
+another database. Tables of the database are altered, emptied and created meanwhile. Faults strike
+while all queries have rows to read. At the end the run compares source and target.
 """
 
 from __future__ import annotations
@@ -36,7 +37,14 @@ REQUESTS = {
     "the ledger": ("mysql", has(b"`sparkonce_ledger`")),
     "a bulk": ("elasticsearch", has(b"/_bulk")),
 }
-PIPELINES = ("stream-to-table", "log-to-index", "log-to-hashes")
+PIPELINES = (
+    *("stream-to-table", "log-to-index", "log-to-hashes"),
+    *("database-to-indices", "database-to-copy"),
+)
+SNAPSHOT = 8
+"""Epochs after which each table of the database has its snapshot: before it an ALTER would end the
+query."""
+
 PATIENCE = 240.0
 """Seconds in which a query must commit an epoch."""
 
@@ -61,7 +69,7 @@ class PipelinesRun(ThreeStoresRun):
     keeper: PipelinesDriver
     stores: PipelineStores
     result: PipelinesResult
-    requests = REQUESTS
+    requests, epochs = REQUESTS, 0
 
     def run(self, stack: ExitStack) -> None:
         self.chance = random.Random(self.seed)
@@ -92,6 +100,9 @@ class PipelinesRun(ThreeStoresRun):
 
     def approach(self, _: str) -> None:
         self.keeper.advance(1, PATIENCE)
+        self.epochs += 1
+        if self.epochs > SNAPSHOT:
+            self.stores.alter()
         self.stores.write(max(FEED, self.rows // (3 * self.kills + 1)))
         self.run_for(self.chance.uniform(0.1, 3.0))
 

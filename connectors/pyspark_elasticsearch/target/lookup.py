@@ -91,10 +91,18 @@ def lacking(wanted: Mapping[str, Any], there: Mapping[str, Any]) -> dict[str, An
         known = _known(name, there)
         if known is None:
             found[name] = field
-        elif inner := lacking(field.get("properties", {}), known.get("properties", {})):
+        elif _is_object(known) and (
+            inner := lacking(field.get("properties", {}), known.get("properties", {}))
+        ):
             of_type = {"type": known["type"]} if "type" in known else {}
             found[name] = {**of_type, "properties": inner}
     return found
+
+
+def _is_object(field: Mapping[str, Any]) -> bool:
+    """Whether a field has fields of its own; others take objects as a whole, such as a range."""
+    enabled = str(field.get("enabled", True)).lower() == "true"
+    return enabled and field.get("type", "object") in ("object", "nested")
 
 
 def _known(name: str, there: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -41,7 +41,7 @@ def plan(options: Options, schema: pa.Schema) -> Plan[Documents]:
     parts = templates.parse("index", options["index"], schema, LIKE)
     checks.refuse(_of_modes(does, options))
     checks.refuse(change.contradictions(does, options))
-    checks.refuse(_of_index(does, options))
+    checks.refuse(_of_index(does, parts, options))
     _require_columns_fit(does, routing, row, schema)
     op = does.op if isinstance(does, Upsert) else None
     stored = pa.schema([] if row else [field for field in schema if field.name != op])
@@ -170,7 +170,9 @@ def _of_modes(does: Change, options: Options) -> Iterator[checks.Contradiction]:
     )
 
 
-def _of_index(does: Change, options: Options) -> Iterator[checks.Contradiction]:
+def _of_index(
+    does: Change, parts: Sequence[templates.Segment], options: Options
+) -> Iterator[checks.Contradiction]:
     mode, guard = change.mode_of(does), BULK_MODES[type(does)].guard
     alias, index, is_template = options["visibleAlias"], options["index"], "{" in options["index"]
     yield (
@@ -192,6 +194,13 @@ def _of_index(does: Change, options: Options) -> Iterator[checks.Contradiction]:
         "the alias shows the rows of one sink; without sinkId, a new checkpoint would begin with an"
         " empty alias",
         "set sinkId, for example sinkId=orders",
+    )
+    yield (
+        options["rowColumn"] and parts and not templates.is_invertible(parts),
+        f"Options rowColumn and index={index} contradict each other",
+        "a dead letter takes the column of the template from the name of the index, so there must"
+        " be one, without a date",
+        "make the name in one column before the sink",
     )
     for other, wrong in (("rowColumn", options["rowColumn"]), (f"index={index}", is_template)):
         yield (

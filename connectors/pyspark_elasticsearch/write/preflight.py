@@ -259,7 +259,14 @@ def _of_new_fields(
         "its next index would lack them",
         "add them to the index template, and roll over (POST <stream>/_rollover)",
     )
+    flat = str(target.mappings.get("subobjects", True)).lower() == "false"
     for name, field in fields.items():
+        yield (
+            flat and types.is_nested(field.type),
+            f"Option addColumns can't add column {name!r} of type {spark_type(field)}",
+            f"index {target.name} has subobjects=false in its mapping, and so no objects",
+            "select its members as columns, with dots in their names",
+        )
         yield (
             _lacks_type(field.type),
             f"Option addColumns can't add column {name!r} of type {spark_type(field)}",

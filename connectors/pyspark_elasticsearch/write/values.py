@@ -11,7 +11,7 @@ from pyarrow import types
 
 from sparkonce.change import RowOperations
 from sparkonce.errors import BadRow
-from sparkonce.values import json_text
+from sparkonce.values import from_json, json_text
 from sparkonce.values.rows import Unfit, describe_row, null_key, percent_encoded
 from sparkonce.values.text import to_json, to_text
 
@@ -154,10 +154,13 @@ def routing(rows: pa.RecordBatch, name: str, quoted: Column) -> Column:
 
 
 def with_documents(rows: pa.RecordBatch, name: str, doing: RowOperations) -> pa.RecordBatch:
-    """The rows, with each document of column `name` on one line. The server parses it.
+    """The rows, with each document of column `name` on one line.
+
+    The server parses them again, and refuses, for example, text after the object.
 
     Raises:
-        Unfit: a row that does not delete has no JSON object.
+        Unfit: a row that does not delete has no object.
+        ValueError: it is not JSON: a server keeps comments, which then break readers.
     """
     texts = rows.column(name)
     _require_storable([(name, texts)])
@@ -169,6 +172,9 @@ def with_documents(rows: pa.RecordBatch, name: str, doing: RowOperations) -> pa.
         places = places if doing.places is None else doing.places.take(places)
         todo = "write a JSON object, for example to_json(struct(*))"
         raise Unfit(name, places, "option rowColumn names it, so it is a whole document", todo)
+    written = texts if doing.deleted is None else texts.filter(pc.invert(doing.deleted))
+    if len(written):
+        from_json.require_json(written)
     lines = pc.replace_substring_regex(texts, "[\r\n]", " ")
     return rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), lines)
 

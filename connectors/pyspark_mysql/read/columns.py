@@ -129,9 +129,10 @@ def as_logged(column: ResultColumn) -> pa.Field:
     return pa.field(column.name, (replace(column, length=0) if is_tiny else column).natural)
 
 
-def logged_schema(session: MySqlSession, table: Sequence[str]) -> pa.Schema:
-    """The columns of a table, with the types that the binary log has."""
-    return pa.schema(map(as_logged, described(session, identifier(*table))))
+def logged_schema(session: MySqlSession, table: Sequence[str], names: Sequence[str]) -> pa.Schema:
+    """These columns of a table, with the types that the binary log has."""
+    columns = ", ".join(map(identifier, names))  # invisible ones, too
+    return pa.schema(map(as_logged, described(session, identifier(*table), columns)))
 
 
 def _described(field: Any) -> ResultColumn:

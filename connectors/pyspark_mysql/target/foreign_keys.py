@@ -30,14 +30,23 @@ WITH RECURSIVE parents (db, name) AS (
 
 
 LINKED = """
-SELECT unique_constraint_schema, referenced_table_name
+WITH RECURSIVE changed (db, name) AS (
+  SELECT constraint_schema, table_name FROM information_schema.referential_constraints
+  WHERE unique_constraint_schema = %s AND referenced_table_name = %s
+    AND (delete_rule IN ('CASCADE', 'SET NULL') OR update_rule IN ('CASCADE', 'SET NULL'))
+  UNION
+  SELECT f.constraint_schema, f.table_name
+  FROM changed JOIN information_schema.referential_constraints f
+    ON f.unique_constraint_schema = changed.db AND f.referenced_table_name = changed.name
+  WHERE f.delete_rule IN ('CASCADE', 'SET NULL') OR f.update_rule IN ('CASCADE', 'SET NULL')
+) SELECT db, name FROM changed
+UNION SELECT unique_constraint_schema, referenced_table_name
 FROM information_schema.referential_constraints
-WHERE constraint_schema = %s AND table_name = %s AND referenced_table_name <> table_name
+WHERE constraint_schema = %s AND table_name = %s
 UNION SELECT constraint_schema, table_name FROM information_schema.referential_constraints
 WHERE unique_constraint_schema = %s AND referenced_table_name = %s
-  AND referenced_table_name <> table_name
 """
-"""The tables that a foreign key links with a table."""
+"""The tables that a foreign key links with a table, or whose rows follow its rows."""
 
 
 def require_no_cascade(session: MySqlSession, table: Names) -> None:
@@ -63,9 +72,9 @@ def require_no_links(session: MySqlSession, table: Names, segments: Sequence[Seg
     Raises:
         OptionError: there is such a table.
     """
-    for database, name in session.run(LINKED, *table, *table):
+    for database, name in session.run(LINKED, *table, *table, *table):
         other = str(database), str(name)
-        if makes(segments, session.database, other):
+        if other != tuple(table) and makes(segments, session.database, other):
             raise OptionError(
                 f"A foreign key links tables {'.'.join(table)} and {'.'.join(other)}, and rows"
                 " may go to both",

@@ -49,12 +49,17 @@ NOWHERE = "a key that is NULL equals nothing, and a sequence that is NULL has no
 
 
 class ChunkEncoder:
-    """Encodes rows for one plan."""
+    """Encodes rows for one plan.
 
-    def __init__(self, detail: TableRows) -> None:
+    Args:
+        detail: of the plan.
+        op: the column of operations in these rows; by default that of the plan.
+    """
+
+    def __init__(self, detail: TableRows, op: str | None = None) -> None:
         self.detail, self.key, self.zero_for_null = detail, detail.key, detail.added
         self.columns = detail.columns
-        self.folded, self.op, self.aside = detail.folded, detail.op, detail.aside
+        self.folded, self.op, self.aside = detail.folded, op or detail.op, detail.aside
         self.order = detail.order
         self.never_null = [*self.key, *filter(None, [detail.order])]
         self.checks = _checks(detail)

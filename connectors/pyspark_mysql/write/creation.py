@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pymysql
 
-from pyspark_mysql.journal.tables import NO_SUCH_TABLE
+from pyspark_mysql.journal.tables import NO_SUCH_TABLE, require_transactions
 from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.failures import (
     GRANT,
@@ -113,7 +113,10 @@ def add_columns(session: MySqlSession, detail: TableRows) -> None:
         OptionError: a type or a name has no equivalent, or the table has no room.
     """
     with translated(f"adding columns to table {detail.table_name}"):
-        while lacking := _lacking(session, detail):
+        require_transactions(session, detail.table)
+        tried: Names = ()
+        while (lacking := _lacking(session, detail)) and lacking != tried:
+            tried = lacking
             added = ", ".join(
                 f"ADD COLUMN {one}"
                 for one in _definitions(detail, lacking, mariadb=session.live.mariadb)
@@ -121,7 +124,7 @@ def add_columns(session: MySqlSession, detail: TableRows) -> None:
             try:
                 session.run(f"ALTER TABLE {identifier(*detail.table)} {added}")
             except pymysql.MySQLError as error:
-                if number(error) == ADDED_MEANWHILE:
+                if number(error) == ADDED_MEANWHILE:  # or twice in the query, which is refused
                     continue
                 if not is_too_large(error):
                     raise

@@ -19,7 +19,7 @@ from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.failures import number
 from pyspark_mysql.server.literals import identifier, string
 from pyspark_mysql.target.coercions import of_null
-from pyspark_mysql.target.columns import definition, named
+from pyspark_mysql.target.columns import TableColumn, definition, named
 from pyspark_mysql.target.lookup import Target, triggers
 from pyspark_mysql.write.chunks import EncodedRows
 from pyspark_mysql.write.inserting import InsertWriter, LoadWriter, RowWriter, empty
@@ -189,17 +189,21 @@ class GatheringWriter(RowWriter):
 
     def _take_out(self, number: int) -> list[str]:
         """Remove a gathered row, and return its literals."""
-        # Adds 0e0 to get all digits: the server shows only some digits of a FLOAT.
-        names = [
-            identifier(NEW, name) + (" + 0e0" if self.detail.kinds[name] == "float" else "")
-            for name in self.detail.columns
-        ]
+        # Adding 0e0 gives all digits: the server shows only some digits of a FLOAT.
+        there = named(self.target.columns, self.detail.columns)
+        names = [self._shown(name, there.get(name)) for name in self.detail.columns]
         names += [f"{NEW}.{FLAG}"] if self.detail.folded else []
         where = f"{self.number} = {number}"
         (row,) = self.session.run(f"SELECT {', '.join(names)} FROM {self.source} WHERE {where}")
         # No later statement finds the row: a row that failed to delete is not written either.
         self.session.run(f"DELETE FROM {self.numbered} WHERE {ROW} = {number}")
         return [_literal(value) for value in row]
+
+    def _shown(self, name: str, column: TableColumn | None) -> str:
+        """An expression for the value of a column that keeps all of it."""
+        if column is not None and column.kind == "time":  # the client makes an interval of it
+            return f"CAST({identifier(NEW, name)} AS CHAR)"
+        return identifier(NEW, name) + (" + 0e0" if self.detail.kinds[name] == "float" else "")
 
 
 class CopyWriter(GatheringWriter):

@@ -20,6 +20,9 @@ from sparkonce.change import split_operations
 from sparkonce.values import from_json, spark_types
 from sparkonce.values.rows import Unfit
 
+OPERATION = "operation "
+"""The column of operations among a table's columns, whose names don't end with a space."""
+
 TODO = "write a JSON object of the table's columns, for example to_json(struct(*))"
 
 
@@ -42,7 +45,8 @@ class JsonRows:
 
     def __init__(self, detail: TableRows) -> None:
         self.detail, self.column = detail, str(detail.row)
-        self.fields = {one.name.lower(): one for one in spark_types.parse(detail.fields)}
+        schema = spark_types.parse(detail.fields)
+        self.names, self.fields = schema.names, {one.name.lower(): one for one in schema}
 
     def typed(self, rows: pa.RecordBatch) -> list[TypedRows]:
         """The rows with typed columns.
@@ -58,7 +62,7 @@ class JsonRows:
             raise Unfit(self.column, nulls, "option rowColumn names it", TODO)
         try:
             first = pc.index(writes, True).as_py()
-            names = [*self.fields] if first < 0 else _members(texts[first].as_py())
+            names = self.names if first < 0 else _members(texts[first].as_py())
             return [self._typed(self._equal(texts, writes, names), rows, 0)]
         except ValueError:  # rows differ in their members, or one is wrong
             return [*self._runs(rows, texts, writes)]
@@ -78,12 +82,12 @@ class JsonRows:
         for at, (text, is_write) in enumerate(
             zip(texts.to_pylist(), writes.to_pylist(), strict=True)
         ):
-            own = sorted(_members(text)) if is_write else []
-            if own and members and own != members:
+            own = sorted(_members(text)) if is_write else members
+            if members and own != members:
                 yield self._run(rows.slice(begin, at - begin), begin, members)
-                begin, members = at, own
-            members = members or own
-        yield self._run(rows.slice(begin), begin, members or [*self.fields])
+                begin = at
+            members = own
+        yield self._run(rows.slice(begin), begin, members or self.names)
 
     def _run(self, rows: pa.RecordBatch, first: int, names: Sequence[str]) -> TypedRows:
         kind, texts = self._kind(names), rows.column(self.column)
@@ -101,8 +105,10 @@ class JsonRows:
         tree = from_json.parse_tree(text or "{}")
         if not isinstance(tree, dict):
             raise ValueError(f"column {self.column!r}: it is no object")
-        key = {name.lower() for name in self.detail.key}
-        own = {name: value for name, value in tree.items() if name.lower() in key}
+        _require_apart([*tree])
+        spelled, key = {name.lower(): name for name in kind.names}, self.detail.key
+        values = {name.lower(): value for name, value in tree.items()}
+        own = {spelled[name.lower()]: values.get(name.lower()) for name in key}
         return from_json.array_of_tree(own, kind)
 
     def _typed(self, found: pa.StructArray, rows: pa.RecordBatch, first: int) -> TypedRows:
@@ -112,7 +118,7 @@ class JsonRows:
         }
         written = tuple(name for name in detail.columns if name in named)
         columns = {name: named[name] for name in written}
-        columns |= {op: rows.column(op)} if op else {}
+        columns |= {OPERATION: rows.column(op)} if op else {}
         batch = pa.RecordBatch.from_pydict(columns)
         return TypedRows(replace(detail, columns=written), batch, first)
 
@@ -129,9 +135,11 @@ class JsonRows:
                 raise ValueError(
                     f"column {self.column!r}: table {table} has {known}, and lacks {name!r}"
                 )
-        for name in self.detail.key:
+        for name in (*self.detail.key, *self.detail.required):
             if name.lower() not in given:
-                raise ValueError(f"column {self.column!r} lacks {name!r}, the key of {table}")
+                raise ValueError(
+                    f"column {self.column!r} lacks {name!r}, which table {table} needs"
+                )
         return pa.struct([(name, self.fields[name.lower()].type) for name in names])
 
 
@@ -141,10 +149,17 @@ def _members(text: str) -> list[str]:
     Raises:
         ValueError: the text is no object.
     """
-    found = json.loads(text)
-    if not isinstance(found, dict):
-        raise ValueError(f"{text!r} is no JSON object")
+    found = from_json.parse_tree(text)
+    if not isinstance(found, dict) or not found:
+        raise ValueError("it is no JSON object with a member")
+    _require_apart([*found])
     return [*found]
+
+
+def _require_apart(names: Sequence[str]) -> None:
+    """Reject members that are the same column: the server ignores case."""
+    if len({name.lower() for name in names}) < len(names):
+        raise ValueError(f"two of the members {', '.join(names)} are the same column")
 
 
 def _all_have(texts: pa.Array, name: str) -> bool:

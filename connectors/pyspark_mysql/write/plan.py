@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from pyspark_mysql.target.columns import TableColumn, kind_of, named
 from pyspark_mysql.target.names import LIKE, PREFIX
 from sparkonce import change, checks, codec, templates
 from sparkonce.change import Append, Change, Delete, Increment, Names, Upsert
+from sparkonce.errors import OptionError
 from sparkonce.protocol import Plan
 from sparkonce.templates import Segment, Template
 from sparkonce.values import spark_types
@@ -55,6 +56,7 @@ class TableRows:
         made: the name of the table, as the template made it.
         row: the column that has each row as a JSON object, with columns of its table.
         fields: all columns of that table, as Spark's DDL.
+        required: its columns that a new row must fill.
     """
 
     table: Names
@@ -70,6 +72,7 @@ class TableRows:
     made: str = ""
     row: str | None = None
     fields: str = ""
+    required: Names = ()
 
     @property
     def table_name(self) -> str:
@@ -135,23 +138,56 @@ class TableRows:
         return self._without({self.order}, columns)
 
     def into(self, table: Names, columns: Iterable[TableColumn] = (), made: str = "") -> TableRows:
-        """The detail for one of several tables, which need not have the columns that name it."""
-        left = self._without({*templates.columns(self.parts)} - {*self.key}, columns)
-        return replace(left, table=table, made=made)
+        """The detail for one of several tables.
 
-    def of_columns(self, schema: pa.Schema, columns: Names, key: Names) -> TableRows:
+        It need not have the column that names it. Letters of rejected rows get the value from the
+        name, so a table must have the columns of a template whose names do not tell their values.
+        """
+        optional = {*templates.columns(self.parts)} - {*self.key}
+        if not templates.is_invertible(self.parts):
+            optional = set()
+        return replace(self._without(optional, columns), table=table, made=made)
+
+    def of_columns(
+        self, schema: pa.Schema, columns: Names, primary: Names, required: Names
+    ) -> TableRows:
         """The detail for rows that are JSON objects with columns of a table.
 
         Args:
             schema: of all columns of the table.
             columns: those that a row may fill.
-            key: of the table.
+            primary: the primary key of the table.
+            required: the columns that a new row must fill.
+
+        Raises:
+            OptionError: the key is no column that a row may fill, or a column has a reserved name.
         """
-        kinds = {name: kind_of(schema.field(name)) for name in columns}
-        does, key = self.change, self.key or key
-        does = replace(does, key=key) if isinstance(does, Upsert) else does
-        fields = spark_types.to_ddl(schema)
-        return replace(self, columns=columns, kinds=kinds, key=key, change=does, fields=fields)
+        own = [name for name in columns if name.lower() in OWN_COLUMNS]
+        if own and self.folded:
+            raise reserved_column(own[0])
+        known = {name.lower(): name for name in columns}
+        for name in self.key:
+            if name.lower() not in known:
+                raise OptionError(
+                    f"Option key names column {name!r}, which table {self.table_name} lacks or"
+                    " computes",
+                    why=f"its other columns are {', '.join(columns)}",
+                    todo="name columns that all tables have, or omit key: it defaults to the"
+                    " primary key of each table",
+                )
+        key, does = tuple(known[name.lower()] for name in self.key), self.change
+        if isinstance(does, Upsert):
+            key = key or primary
+            does = replace(does, key=key)
+        return replace(
+            self,
+            columns=columns,
+            kinds={name: kind_of(schema.field(name)) for name in columns},
+            key=key,
+            change=does,
+            fields=spark_types.to_ddl(schema),
+            required=required,
+        )
 
     @property
     def filled(self) -> dict[str, str]:
@@ -212,7 +248,7 @@ def _of_json(
 ) -> Plan[TableRows]:
     """The plan for rows that are JSON objects, whose columns only their tables tell."""
     row = checks.column("rowColumn", options["rowColumn"], schema)
-    checks.refuse(_of_row(row, schema, options))
+    checks.refuse(_of_row(row, schema, parts, options))
     key = tuple(options["key"] or ())
     # Without option key it is the primary key of each table.
     does = change.parse(options, schema, key or (row,), usual=Upsert)
@@ -240,7 +276,9 @@ def _of_json(
     )
 
 
-def _of_row(row: str, schema: pa.Schema, options: Options) -> Iterator[Contradiction]:
+def _of_row(
+    row: str, schema: pa.Schema, parts: Sequence[Segment], options: Options
+) -> Iterator[Contradiction]:
     kind = kind_of(schema.field(row))
     yield (
         kind != "string",
@@ -249,10 +287,11 @@ def _of_row(row: str, schema: pa.Schema, options: Options) -> Iterator[Contradic
         "cast it before the sink, or name another column",
     )
     yield (
-        not isinstance(options["dbtable"][-1], Template),
-        "Option rowColumn needs a template in option dbtable",
-        "the columns of a single table can be columns of the query",
-        "name the column of tables, as dbtable={_table}, or select the columns",
+        not templates.is_invertible(parts),
+        "Option rowColumn needs a template of one column, without a date, in option dbtable",
+        "the columns of a single table can be columns of the query, and a dead letter takes the"
+        " value of the column from the name",
+        "write dbtable={_table}, or select the columns",
     )
     for name, given, why, todo in (
         ("createTable", options["createTable"], "JSON does not tell types", "create the tables"),
@@ -380,9 +419,14 @@ def _of_columns(does: Change, key: Names, kinds: Mapping[str, str]) -> Iterator[
         )
     temporary = isinstance(does, Delete) or op or order
     for name in key if isinstance(does, Delete) else kinds:
-        yield (
-            temporary and name != op and name.lower() in OWN_COLUMNS,
-            f"Column {name!r} has a name that the connector needs in its temporary table",
-            "the connector numbers and flags rows in that table",
-            "rename the column, in the query and in the table",
-        )
+        if temporary and name != op and name.lower() in OWN_COLUMNS:
+            raise reserved_column(name)
+
+
+def reserved_column(name: str) -> OptionError:
+    """The error for a column whose name the connector needs."""
+    return OptionError(
+        f"Column {name!r} has a name that the connector needs in its temporary table",
+        why="the connector numbers and flags rows in that table",
+        todo="rename the column, in the query and in the table",
+    )

@@ -20,10 +20,10 @@ import pyarrow.compute as pc
 from pyspark_mysql.target.names import TableNamer
 from pyspark_mysql.write import chunks
 from pyspark_mysql.write.chunks import ChunkEncoder, DecodedChunk
-from pyspark_mysql.write.json_rows import JsonRows
+from pyspark_mysql.write.json_rows import OPERATION, JsonRows
 from pyspark_mysql.write.plan import TableRows
 from sparkonce import codec
-from sparkonce.change import Names, effective
+from sparkonce.change import UNORDERED, Names, behind_emptying, effective
 from sparkonce.exactly_once.bad_rows import reasons
 from sparkonce.protocol import Reasons
 from sparkonce.values import letters, spark_types
@@ -49,6 +49,7 @@ class TablesChunk(NamedTuple):
 
     bad: list[Letter]
     parts: list[TablePart]
+    partition: int | None
 
 
 Payload = tuple[TableRows, bytes]
@@ -60,7 +61,10 @@ class TablesEncoder:
 
     def __init__(self, detail: TableRows, namer: TableNamer, look_up: LookUp) -> None:
         self.detail, self.namer, self.look_up = detail, namer, look_up
-        self._tables: dict[str, TableEncoder] = {}
+        self._names: dict[str, TableEncoder] = {}
+        self._encoders: dict[Names, TableEncoder] = {}
+        # A row of the query has the columns of the key, unless it is a JSON object.
+        self._key = () if detail.row else detail.key
 
     def __call__(self, rows: pa.RecordBatch) -> bytes:
         """The chunk of these rows.
@@ -74,12 +78,12 @@ class TablesEncoder:
         found = list[Payload]()
         for table, those in self._by_table(effective(rows, self.detail.op)):
             left, emptied = table.behind_emptying(those)
-            found += [*emptied, *naming_rows(table.encode, self.detail.key)(left)]
+            found += [*emptied, *naming_rows(table.encode, self._key)(left)]
         return _packed([], found)
 
     def split(self, rows: pa.RecordBatch) -> tuple[bytes, Reasons]:
         """See `BadRowSplitter.split`."""
-        key, found = self.detail.key, list[Payload]()
+        key, found = self._key, list[Payload]()
         named, bad = separate_bad_rows(effective(rows, self.detail.op), self._named, key)
         whole = pa.Table.from_batches(named, rows.schema).combine_chunks()
         for batch in whole.to_batches():
@@ -98,12 +102,21 @@ class TablesEncoder:
         return rows
 
     def _by_table(self, rows: pa.RecordBatch) -> Iterator[tuple[TableEncoder, pa.RecordBatch]]:
-        """The rows of each table, in their order."""
+        """The rows of each table, in their order; a table may have several names."""
         coded = self.namer.names(rows).dictionary_encode()
+        found: dict[Names, list[int]] = {}
         for at, name in enumerate(coded.dictionary.to_pylist()):
-            if name not in self._tables:
-                self._tables[name] = TableEncoder(self.look_up(self.namer.table(name), name))
-            yield self._tables[name], rows.filter(pc.equal(coded.indices, at))
+            found.setdefault(self._encoder(name).detail.table, []).append(at)
+        for table, places in found.items():
+            own = pc.is_in(coded.indices, value_set=pa.array(places, coded.indices.type))
+            yield self._encoders[table], rows.filter(own)
+
+    def _encoder(self, name: str) -> TableEncoder:
+        """The encoder for the table of a name."""
+        if name not in self._names:
+            detail = self.look_up(self.namer.table(name), name)
+            self._names[name] = self._encoders.setdefault(detail.table, TableEncoder(detail))
+        return self._names[name]
 
 
 class TableEncoder:
@@ -116,8 +129,9 @@ class TableEncoder:
 
     def behind_emptying(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, list[Payload]]:
         """The rows behind the last TRUNCATE, and what empties the table, if there is one."""
-        left, empties = self._encoder(self.detail).behind_emptying(rows)
-        if not empties:
+        refused = UNORDERED if self.detail.order else ""
+        left, targets = behind_emptying(rows, self.detail.op, refused=refused)
+        if not targets:
             return left, []
         nothing = left.slice(0, 0)
         if self._json is not None:
@@ -140,7 +154,8 @@ class TableEncoder:
 
     def _encoder(self, detail: TableRows) -> ChunkEncoder:
         if detail.columns not in self._encoders:
-            self._encoders[detail.columns] = ChunkEncoder(detail)
+            op = OPERATION if detail.row and detail.op else None
+            self._encoders[detail.columns] = ChunkEncoder(detail, op)
         return self._encoders[detail.columns]
 
 
@@ -165,4 +180,4 @@ def decode(payload: bytes, partition: int | None = None) -> TablesChunk:
         )
         for (stored, _), (start, end) in zip(about["parts"], pairwise(ends), strict=True)
     ]
-    return TablesChunk([Letter(*one) for one in about["bad"]], parts)
+    return TablesChunk([Letter(*one) for one in about["bad"]], parts, partition)

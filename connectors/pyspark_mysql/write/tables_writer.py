@@ -26,6 +26,7 @@ class TablesWriter:
     def apply(self, chunks: Iterable[TablesChunk]) -> bool:
         """See `RowWriter.apply`. No row of a table refers to another table of the epoch."""
         for chunk in chunks:
+            self._refusals.partition = chunk.partition
             for letter in chunk.bad:
                 self._refusals.of_task(letter)
             for part in chunk.parts:

@@ -57,11 +57,30 @@ def objects(texts: pa.Array, kind: pa.StructType) -> pa.StructArray:
         raise ValueError(str(error)) from None
 
 
-def _lines(texts: pa.Array, carried: pa.DataType) -> pa.Array:
+def require_json(texts: pa.Array) -> None:
+    """Reject texts that are not JSON, without a look at their values; null is one.
+
+    Raises:
+        ValueError: a text is not JSON.
+    """
+    try:
+        table = read(_wrapped(pc.fill_null(texts, "null")), pa.schema([]))
+    except pa.ArrowInvalid as error:
+        raise ValueError(str(error)) from None
+    if len(table) != len(texts):
+        raise ValueError("a string is not JSON")
+
+
+def _wrapped(texts: pa.Array) -> pa.Buffer:
+    """Objects, one a line, with each text as a member."""
     lines = pc.binary_join_element_wise('{"v":', texts, "}\n", "")
     (joined,) = pc.binary_join(pa.ListArray.from_arrays([0, len(lines)], lines), "")
+    return joined.as_buffer()
+
+
+def _lines(texts: pa.Array, carried: pa.DataType) -> pa.Array:
     # Text after the value would be further members.
-    table = read(joined.as_buffer(), pa.schema([("v", carried)]), others="error")
+    table = read(_wrapped(texts), pa.schema([("v", carried)]), others="error")
     if len(table) != len(texts):  # a text had two values in it
         raise ValueError("a string is not JSON")
     return table.column("v").combine_chunks()
