@@ -1,9 +1,9 @@
 """Chaos runs from store to store: `python -m tools.chaos --store pipelines`.
 
-One driver runs five queries: entries of Redis streams into a table; changes of another table, from
-the binary log, into an index and into hashes; all tables of a database into indices and into
-another database. Tables of the database are altered, emptied and created meanwhile. Faults strike
-while all queries have rows to read. At the end the run compares source and target.
+One driver runs five queries. One writes entries of Redis streams into a table. Two write changes of
+another table, from the binary log, into an index and into hashes. Two copy all tables of a database
+into indices and into another database, while statements alter, empty and create its tables. Faults
+strike while all queries have rows to read. At the end the run compares source and target.
 """
 
 from __future__ import annotations
