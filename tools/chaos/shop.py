@@ -26,20 +26,25 @@ Rows = dict[int, dict[str, Any]]
 class Shop:
     """Draws statements on the database. A copy gets each new column before the source has it."""
 
-    def __init__(self, chance: random.Random) -> None:
+    def __init__(self, chance: random.Random, source: str = SOURCE, copy: str = COPY) -> None:
         self.chance, self.number = chance, 0
+        self.source, self.copy = source, copy
         self.tables = [*FIRST]
         self.added: dict[str, list[str]] = {name: [] for name in FIRST}
 
     def definitions(self) -> list[str]:
         """The statements that create both databases."""
-        made = [f"CREATE DATABASE {name}" for name in (SOURCE, COPY)]
-        return [*made, *(one for name in FIRST for one in _made(name))]
+        made = [f"CREATE DATABASE {name}" for name in (self.source, self.copy)]
+        return [*made, *self.tables_of_both()]
+
+    def tables_of_both(self) -> list[str]:
+        """The statements that create the first tables in both databases."""
+        return [one for name in FIRST for one in self._made(name)]
 
     def change(self) -> str:
         """A statement that changes rows."""
         name, one, number = self.chance.choice(self.tables), self._id(), self._next()
-        table, text = f"{SOURCE}.{name}", self.chance.choice(("NULL", "''", f"'t{number}'"))
+        table, text = f"{self.source}.{name}", self.chance.choice(("NULL", "''", f"'t{number}'"))
         draw = self.chance.random()
         if draw < 0.4:
             return f"REPLACE INTO {table} (id, n, t) VALUES ({one}, {number}, {text})"
@@ -52,16 +57,16 @@ class Shop:
     def alteration(self) -> list[str]:
         """Statements that alter, empty or create a table."""
         draw, name, number = self.chance.random(), self.chance.choice(FIRST), self._next()
-        table, columns = f"{SOURCE}.{name}", self.added[name]
+        table, columns = f"{self.source}.{name}", self.added[name]
         if draw < 0.2 and len(self.tables) < len(FIRST) + JOINS:
             new = f"t{len(self.tables)}"
             self.tables.append(new)
-            return _made(new)
+            return self._made(new)
         if draw < 0.4:
             return [f"TRUNCATE {table}"]
         column = f"c{number}"
         known = self.chance.choice(columns) if columns else ""
-        added = f"ALTER TABLE {COPY}.{name} ADD COLUMN {column} BIGINT"
+        added = f"ALTER TABLE {self.copy}.{name} ADD COLUMN {column} BIGINT"
         # Each row is written again, so that copies have what the statement did to it.
         rewritten = f"UPDATE {table} SET n = n + 1, {column} = {number} + id"
         if known and draw < 0.6:
@@ -76,17 +81,16 @@ class Shop:
         place = self.chance.choice(("", " FIRST", " AFTER id"))
         return [added, f"ALTER TABLE {table} ADD COLUMN {column} BIGINT{place}", rewritten]
 
+    def _made(self, name: str) -> list[str]:
+        # The copy first: the stream finds the source's table at any moment.
+        return [f"CREATE TABLE {one}.{name} {FORM}" for one in (self.copy, self.source)]
+
     def _id(self) -> int:
         return self.chance.randrange(IDS)
 
     def _next(self) -> int:
         self.number += 1
         return self.number
-
-
-def _made(name: str) -> list[str]:
-    # The copy first: the stream finds the source's table at any moment.
-    return [f"CREATE TABLE {database}.{name} {FORM}" for database in (COPY, SOURCE)]
 
 
 def rows_of(names: Sequence[str], found: Sequence[Sequence[Any]]) -> Rows:

@@ -18,12 +18,13 @@ import pymysql
 
 from pyspark_mysql.binlog.gtids import DomainGtid, TaggedGtid
 
-RECEIVED = 1024 * 1024
+RECEIVED = 256 * 1024
 LONGEST_PACKET = 0xFFFFFF
 
 # The header of an event, in bytes: 4 time in seconds, 1 type, 4 server id, 4 size of header, body
 # and checksum, 4 offset of its end in the file, 2 flags.
 HEADER = 19
+CHECKSUM = 4  # bytes behind the body, if there is a checksum
 
 QUERY, ROTATE, FORMAT, XID, LOAD_DATA, TABLE_MAP, INCIDENT = 2, 4, 15, 16, 18, 19, 26
 GTID, ANONYMOUS, XA_PREPARE, PARTIAL_UPDATE, PAYLOAD, GTID_TAGGED = 33, 34, 38, 39, 40, 42
@@ -83,7 +84,8 @@ class Event(NamedTuple):
     def is_whole(self) -> bool:
         """Whether the event matches its checksum: the last 4 bytes, CRC-32 of all before them."""
         _, data, at, end = self
-        return zlib.crc32(data[at - 19 : end - 4]) == int.from_bytes(data[end - 4 : end], "little")
+        found = zlib.crc32(data[at - HEADER : end - CHECKSUM])
+        return found == int.from_bytes(data[end - CHECKSUM : end], "little")
 
 
 class LogFile(NamedTuple):
@@ -165,11 +167,12 @@ def length(data: bytes, at: int) -> tuple[int, int]:
 
 def events(connection: Any) -> Iterator[Event]:
     """The events that a server sends, until it ends the log or sends an error."""
+    new, at = tuple.__new__, 1 + HEADER
     try:
         for data in _payloads(connection._rfile.raw):
             # The first byte is 0 before an event, 255 before an error, and 254 at the end.
             if data[0] == 0:
-                yield Event(data[5], data, 1 + HEADER, len(data))
+                yield new(Event, (data[5], data, at, len(data)))
             elif data[0] == 0xFE and len(data) < 9:
                 return
             elif data[0] == 0xFF:
@@ -184,33 +187,48 @@ def _payloads(stream: io.RawIOBase) -> Iterator[bytes]:
     A payload of the largest length continues in the next packet.
     """
     # The client's buffer has 8 KiB; it is empty, because all other replies have been read.
-    read = io.BufferedReader(stream, RECEIVED).read
+    parts, found, at = list[bytes](), b"", 0
     while True:
-        parts, size = list[bytes](), LONGEST_PACKET
-        while size == LONGEST_PACKET:
-            size = int.from_bytes(_require(read(4), 4)[:3], "little")
-            parts.append(_require(read(size), size))
-        yield parts[0] if len(parts) == 1 else b"".join(parts)
+        end = at + 4
+        if end <= len(found):
+            size = found[at] | found[at + 1] << 8 | found[at + 2] << 16
+            end += size
+        if end > len(found):  # most packets are small, and found whole
+            found, at = found[at:] + _received(stream, end - len(found)), 0
+            continue
+        payload, at = found[at + 4 : end], end
+        if size == LONGEST_PACKET or parts:
+            parts.append(payload)
+            if size == LONGEST_PACKET:
+                continue
+            payload = b"".join(parts)
+            parts.clear()
+        yield payload
 
 
-def _require(found: bytes, size: int) -> bytes:
-    if len(found) < size:
-        raise pymysql.OperationalError(2013, "the server closed the connection")
-    return found
+def _received(stream: io.RawIOBase, least: int) -> bytes:
+    """What has arrived, at least this many bytes. Never waits for more than these."""
+    found = bytearray()
+    while len(found) < least:
+        more = stream.read(max(RECEIVED, least - len(found)))
+        if not more:
+            raise pymysql.OperationalError(2013, "the server closed the connection")
+        found += more
+    return bytes(found)
 
 
 def checksum_size(event: Event) -> int:
     """The size of the checksum of later events, from a FORMAT_DESCRIPTION_EVENT."""
     # In bytes: 2 version, 50 the server's version, 4 time, 1 size of headers, for each type of
     # event 1 with its least size, 1 the algorithm. This event always has 4 bytes of checksum.
-    return 4 * (event.data[event.end - 5] == 1)
+    return CHECKSUM * (event.data[event.end - 5] == 1)
 
 
 def file_name(event: Event) -> str:
     """The file of the next events, from a ROTATE_EVENT."""
     # 8 bytes offset of its first event, then the name. The server sends a made-up event of this
     # type before all others, when the reader does not yet know whether events have checksums.
-    end = event.end - 4 * event.is_whole
+    end = event.end - CHECKSUM * event.is_whole
     return event.data[event.at + 8 : end].decode()
 
 
@@ -307,6 +325,13 @@ def statement(event: Event) -> LoggedStatement:
     charset = found.get(CLIENT_CHARSET, 0) & 0xFFFF
     of_session = bool(event.data[event.at - 2] & THREAD_SPECIFIC)
     return LoggedStatement(database, text, found.get(SQL_MODE, 0), charset, of_session)
+
+
+def is_begin(event: Event) -> bool:
+    """Whether a QUERY_EVENT is the BEGIN of a transaction, which does nothing else."""
+    data, at = event.data, event.at
+    text = at + 14 + data[at + 8] + (data[at + 11] | data[at + 12] << 8)  # see `statement`
+    return event.end - text == 5 and data[text : event.end] == b"BEGIN"
 
 
 def _variables(status: bytes) -> dict[int, int]:

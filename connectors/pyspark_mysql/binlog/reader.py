@@ -9,12 +9,13 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import IO, TypeAlias
+from dataclasses import dataclass
+from typing import IO, NamedTuple, TypeAlias
 
 from pyspark_mysql.binlog import events
 from pyspark_mysql.binlog.carrying import Carrier, NotCarried
 from pyspark_mysql.binlog.events import (
+    CHECKSUM,
     HEADER,
     Event,
     LogFile,
@@ -32,8 +33,7 @@ from sparkonce.errors import StoreRefused
 IN_MEMORY = 32 * 1024 * 1024
 
 
-@dataclass(frozen=True)
-class RowChanges:
+class RowChanges(NamedTuple):
     """Rows of one event, all of the same operation."""
 
     begin: TransactionBegin
@@ -64,8 +64,7 @@ class BinlogRefusal:
     alters: bool = False  # the table may have other columns since
 
 
-@dataclass(frozen=True)
-class TransactionEnd:
+class TransactionEnd(NamedTuple):
     """The end of a transaction, whichever tables it changed."""
 
     gtid: Gtid
@@ -115,9 +114,6 @@ class BinlogReader:
         mariadb: whether the server is a MariaDB.
         behind: the place of the last read transaction, if the events begin with it.
         carrier: of statements to carry on; by default none is.
-
-    Attributes:
-        place: of the last read transaction, if all before it in the log have been read.
     """
 
     def __init__(
@@ -133,7 +129,9 @@ class BinlogReader:
         self._names, self._known = names, dict[bytes, TableName | None]()
         self._carrier = carrier or Carrier(names, mariadb)
         self._wanted, self._skipped, self._mariadb = wanted, {*skipped}, mariadb
-        self.place, self._behind = behind, behind
+        self._behind = behind
+        # A place whose transaction is a text only once somebody asks.
+        self._place: tuple[LogFile, int, Gtid | str] | None = behind
         self._file, self._passed_any = LogFile(), False
         self._checksum = 0
         # The current transaction: its offset in its file; its remaining bytes (MySQL); whether its
@@ -158,60 +156,55 @@ class BinlogReader:
         }
 
     @property
+    def place(self) -> LogPlace | None:
+        """The place of the last read transaction, if all before it in the log have been read."""
+        place = self._place
+        return place and LogPlace(place[0], place[1], str(place[2]))
+
+    @property
     def current(self) -> LogPlace | None:
         """The place of the current transaction."""
         return self._begin and LogPlace(self._file, self._at, str(self._begin.gtid))
 
     def steps(self, found: Iterable[Event]) -> Iterator[Step]:
         """The steps of the wanted transactions, until all of them have been read."""
+        # Applications write many transactions of one row, so this loop has few calls for an event.
+        outside, begins, mariadb = events.OUTSIDE, events.BEGINS, self._mariadb
         for event in found:
-            if event.kind == events.ROTATE:
+            kind = event.kind
+            if kind == events.ROTATE:
                 self._file = LogFile(events.file_name(event))
-            elif event.kind == events.FORMAT:
+            elif kind == events.FORMAT:
                 self._file = self._file.begun(event)
                 self._checksum = events.checksum_size(event)
                 yield from self._broken_off()
-            elif event.kind not in events.OUTSIDE:
-                yield from self._counted(event)
+            elif kind not in outside:
+                size = event.end - event.at + HEADER
+                body = _checked(event) if self._checksum else event
+                if kind in begins:
+                    yield from self._broken_off()
+                    self._start(begins[kind](body), event.end_in_file - size)
+                self._left -= size
+                self._take(body)
+                if (begin := self._begin) and (self._over if mariadb else self._left <= 0):
+                    yield from self._ended(begin)
             if self._wanted.is_complete:
                 return
 
-    def _counted(self, event: Event) -> Iterator[Step]:
-        """Take an event of a transaction; after the last one, emit the whole transaction."""
-        size = event.end - event.at + HEADER
-        body = self._checked(event) if self._checksum else event
-        if event.kind in events.BEGINS:
-            yield from self._broken_off()
-            self._start(events.BEGINS[event.kind](body), event.end_in_file - size)
-        self._left -= size
-        self._take(body)
-        if self._begin and (self._over if self._mariadb else self._left <= 0):
-            yield from self._ended(self._begin)
-
-    def _checked(self, event: Event) -> Event:
-        """The event without its checksum."""
-        if not event.is_whole:
-            raise StoreRefused(
-                "An event of the binary log does not match its checksum",
-                why="the event was damaged on the server's disk or on the network",
-                todo="check the log with mysqlbinlog --verify-binlog-checksum, or try again",
-            )
-        return Event(event.kind, event.data, event.at, event.end - self._checksum)
-
     def _take(self, event: Event) -> None:
         # Many transactions may be irrelevant: their events are not decoded.
-        if self._begin is not None and event.kind in self._takes:
-            self._takes[event.kind](event, self._begin)
+        take = self._takes.get(event.kind)
+        if take is not None and self._begin is not None:
+            take(event, self._begin)
         else:
             _require_known(event)
 
     def _start(self, begin: TransactionBegin, at: int) -> None:
-        gtid, known = str(begin.gtid), self._behind
-        self._behind = None
-        if known and gtid == known.gtid:
+        known, self._behind = self._behind, None
+        if known and str(begin.gtid) == known.gtid:
             return
         if known:  # the log no longer has it at its place
-            self.place = None
+            self._place = None
         if not self._wanted.contains(begin.gtid):
             # It may have to be read later, so no later place has everything before it read.
             self._passed_any = True
@@ -219,7 +212,8 @@ class BinlogReader:
         if not (self._mariadb or begin.size):
             raise _without_size(begin.gtid)
         self._begin, self._at, self._left = begin, at, begin.size
-        self._over, self._gives_rows, self._touches = False, gtid not in self._skipped, False
+        self._over, self._touches = False, False
+        self._gives_rows = not self._skipped or str(begin.gtid) not in self._skipped
 
     def _broken_off(self) -> Iterator[BinlogRefusal]:
         # A transaction without an end: the server rolled it back after a crash, except in tables
@@ -237,12 +231,12 @@ class BinlogReader:
             raise _without_size(begin.gtid)
         for step, slot in self._held:
             if slot and isinstance(step, RowChanges):
-                yield replace(step, data=self._spool.get(*slot))
+                yield step._replace(data=self._spool.get(*slot))
             else:
                 yield step
         self._wanted.advance(begin.gtid)
         if not self._passed_any:
-            self.place = LogPlace(self._file, self._at, str(begin.gtid))
+            self._place = self._file, self._at, begin.gtid
         self._forget()
         yield TransactionEnd(begin.gtid)
 
@@ -258,7 +252,7 @@ class BinlogReader:
         """Keep a step until the end of its transaction."""
         slot = None
         if isinstance(step, RowChanges) and (slot := self._spool.put(step.data)):
-            step = replace(step, data=b"")
+            step = step._replace(data=b"")
         self._held.append((step, slot))
 
     def _refuse_rows(self, begin: TransactionBegin, why: tuple[str, str, str]) -> None:
@@ -282,6 +276,9 @@ class BinlogReader:
 
     def _statement(self, event: Event, begin: TransactionBegin) -> None:
         """Refuse a statement that may have changed the table, or that rolls back rows of it."""
+        if event.kind == events.QUERY and self._gives_rows and events.is_begin(event):
+            self._over = begin.alone
+            return
         statement = events.statement(event)
         self._over = begin.alone or statement.text in ENDS
         if not self._gives_rows:
@@ -344,6 +341,18 @@ class BinlogReader:
             self._hold(RowChanges(begin, operation, *found, data))
         else:
             self._hold(BinlogRefusal(begin.gtid, *GAPS))
+
+
+def _checked(event: Event) -> Event:
+    """The event without its checksum."""
+    if not event.is_whole:
+        raise StoreRefused(
+            "An event of the binary log does not match its checksum",
+            why="the event was damaged on the server's disk or on the network",
+            todo="check the log with mysqlbinlog --verify-binlog-checksum, or try again",
+        )
+    kind, data, at, end = event
+    return Event(kind, data, at, end - CHECKSUM)
 
 
 class _Spool:

@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 import pytest
 from integration.support.epochs import MySqlQuery
 from integration.support.marks import slow_cases
-from integration.support.mysql import each_epoch, feed, read
+from integration.support.mysql import each_epoch, feed, read, twin
 from integration.support.mysql_drawn_columns import SIMPLE
 from pymysql.cursors import Cursor
+from tools.chaos.shop import Shop
 
 from pyspark_mysql.follow.rows_as_json import SCHEMA
 
@@ -91,3 +92,67 @@ def test_tables_of_every_type_equal_their_copies(
         if both[0] != both[1]:
             different[kind] = both
     assert not different
+
+
+@pytest.mark.parametrize("seed", [1, *slow_cases(*range(2, 9))])
+def test_a_database_that_is_altered_meanwhile_equals_its_copy(
+    url: str, mysql: Cursor, shop: tuple[str, str], seed: int
+) -> None:
+    """With drawn statements, restarts of the stream, tasks that run twice, and late drivers."""
+    chance, source, copy = random.Random(seed), *shop
+    drawn = Shop(chance, source, copy)
+
+    def run(*statements: str) -> None:
+        for one in statements:
+            mysql.execute(one)
+
+    def stream() -> Any:
+        return feed(
+            url,
+            f"{source}.*",
+            startingPosition="snapshot",
+            onSchemaChange="continue",
+            onTruncate="row",
+        )
+
+    run(*drawn.tables_of_both(), *(drawn.change() for _ in range(60)))
+    query = MySqlQuery(
+        SCHEMA,
+        url=url,
+        dbtable="{_table}",
+        rowColumn="_row",
+        opColumn="_op",
+        ledgerSchema=copy,
+        chunkRows="9",
+    )
+    made, number = stream(), 0
+    position = made.begin()
+    for step in range(12):
+        if step > 3:  # each table has its snapshot
+            run(*(drawn.alteration() if chance.random() < 0.5 else ()))
+        run(*(drawn.change() for _ in range(chance.randrange(1, 9))))
+        while (end := made.advance(position, made.latest(), chance.choice([None, 40]))) != position:
+            rows = renamed(read(made, position, end), shop)
+            if chance.random() < 0.3:  # the driver dies, and the next one reads the epoch again
+                query.stage_batches(number, rows)
+                run(*(drawn.change() for _ in range(3)))
+                made = stream()
+                again = renamed(read(made, position, end), shop)
+                assert sorted(map(str, _rows(again))) == sorted(map(str, _rows(rows)))
+                query.restart()
+                rows = again
+            late = twin(query)
+            query.commit(number, query.stage_batches(number, rows))
+            if chance.random() < 0.3:
+                late.commit(number, late.stage_batches(number, []))
+            position, number = end, number + 1
+    for name in drawn.tables:
+        mysql.execute(f"SELECT * FROM {source}.{name} ORDER BY id")
+        columns = [one[0] for one in mysql.description]
+        wanted = mysql.fetchall()
+        mysql.execute(f"SELECT {', '.join(columns)} FROM {copy}.{name} ORDER BY id")
+        assert mysql.fetchall() == wanted, name
+
+
+def _rows(batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:
+    return [row for batch in batches for row in batch.to_pylist()]
