@@ -4,8 +4,8 @@ See https://dev.mysql.com/doc/dev/mysql-server/latest/classmysql_1_1binlog_1_1ev
 and for the numbers of types ``enum_field_types`` there.
 
 Python has codecs with the names of character sets, but they decode some bytes to other characters
-than the server does. So the server itself decodes each byte of the single-byte sets. Of multi-byte
-sets only those of Unicode are read.
+than the server does. So the server itself decodes each byte of the sets of one byte, and each pair
+of bytes of the sets of two. Of sets with longer characters only those of Unicode are read.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ TIMESTAMP2, DATETIME2, TIME2 = 17, 18, 19
 JSON, NEWDECIMAL, ENUM, SET = 245, 246, 247, 248
 BLOB, VAR_STRING, STRING, GEOMETRY = 252, 253, 254, 255
 BLOB_COMPRESSED, VARCHAR_COMPRESSED, VECTOR = 140, 141, 242
-UNREAD = (BLOB_COMPRESSED, VARCHAR_COMPRESSED, VECTOR)  # only the size of their values is known
+UNREAD = (BLOB_COMPRESSED, VARCHAR_COMPRESSED)  # only the size of their values is known
 
 FIXED = {TINY: 1, SHORT: 2, INT24: 3, LONG: 4, LONGLONG: 8, FLOAT: 4, DOUBLE: 8, YEAR: 1}
 FIXED |= {DATE: 3, NEWDATE: 3}
 NUMBERS = (TINY, SHORT, INT24, LONG, LONGLONG, FLOAT, DOUBLE, YEAR, NEWDECIMAL)
-OF_CHARACTERS = (VARCHAR, VAR_STRING, STRING, BLOB, *UNREAD)
+OF_CHARACTERS = (VARCHAR, VAR_STRING, STRING, BLOB, VECTOR, *UNREAD)
 CHOICES = (ENUM, SET)
 # Bytes before the fraction of a second, which takes one byte for two digits.
 MOMENTS = {TIMESTAMP2: 4, DATETIME2: 5, TIME2: 3}
@@ -57,6 +57,20 @@ CODECS |= {"ucs2": "utf-16-be", "utf16": "utf-16-be", "utf16le": "utf-16-le", "u
 COLLATIONS_OF = ("collation_character_set_applicability", "collations")
 COLLATION_IDS = "SELECT id, character_set_name FROM information_schema.{} WHERE id IS NOT NULL"
 OF_ONE_BYTE = "SELECT character_set_name FROM information_schema.character_sets WHERE maxlen = 1"
+OF_TWO_BYTES = ("big5", "gb2312", "gbk", "sjis", "cp932", "euckr")
+PAIRS = """
+WITH RECURSIVE bytes (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM bytes WHERE n < 255)
+SELECT one.n, two.n,
+  CONVERT(CONVERT(UNHEX(CONCAT(HEX(one.n), LPAD(HEX(two.n), 2, '0'))) USING {0}) USING utf8mb4)
+FROM bytes one JOIN bytes two WHERE one.n > 127
+UNION ALL
+SELECT 0, n, CONVERT(CONVERT(UNHEX(LPAD(HEX(n), 2, '0')) USING {0}) USING utf8mb4) FROM bytes
+"""
+"""Each pair of bytes, and each byte after a zero, with the character of a set; none if invalid."""
+
+FIRST, INVALID = 128, "\uffff"
+"""The lowest byte that begins a pair, and the letter of an invalid one."""
+
 UNKNOWN_COLUMN = 1054
 BYTES = f"(SELECT UNHEX('{bytes(range(256)).hex()}') AS bytes) AS every"
 
@@ -243,7 +257,8 @@ class Charset:
     """A character set, by the server's name."""
 
     name: str
-    letters: str = ""  # of a single-byte set, the character of each byte
+    # The character of each byte; in a set of two bytes those of pairs follow, by their first byte.
+    letters: str = ""
 
     @property
     def is_read(self) -> bool:
@@ -254,15 +269,30 @@ class Charset:
         """Bytes as texts; raises `ValueError` for bytes that are not valid in this set."""
         if not self.is_read:
             raise ValueError(f"strings in character set {self.name} can't be followed")
-        if not self.letters and CODECS[self.name] == "utf-8":
+        if CODECS.get(self.name) == "utf-8" and not self.letters:
             return found.cast(pa.string())  # raises if it is not UTF-8
         texts = (None if one is None else self._text(one) for one in found.to_pylist())
         return pa.array(texts, pa.string())
 
     def _text(self, found: bytes) -> str:
+        if len(self.letters) > 256:
+            return "".join(self._characters(found))
         if self.letters:
             return charmap_decode(found, "strict", self.letters)[0]
         return found.decode(CODECS[self.name])
+
+    def _characters(self, found: bytes) -> Iterator[str]:
+        """The characters of a set of two bytes: no byte is one, and also the first of two."""
+        at = 0
+        while at < len(found):
+            letter, size = self.letters[found[at]], 1
+            if letter == INVALID and found[at] >= FIRST and at + 1 < len(found):
+                pair = 256 * (found[at] - FIRST + 1) + found[at + 1]
+                letter, size = self.letters[pair], 2
+            if letter == INVALID:
+                raise ValueError(f"{found[at : at + 2]!r} is not valid in {self.name}")
+            yield letter
+            at += size
 
 
 @dataclass(frozen=True)
@@ -270,12 +300,24 @@ class Charsets:
     """The character sets of a server."""
 
     names: Mapping[int, str]  # by the numbers of their collations
-    letters: Mapping[str, str]  # of the single-byte sets, by name: the character of each byte
+    letters: dict[str, str]  # of sets of one byte, and known ones of two; see `Charset`
 
     def of(self, collation: int, name: str = "") -> Charset | None:
         """The set of a collation; if unknown, the set of that name. None for bytes."""
         found = self.names.get(collation, name)
         return None if found in ("", "binary") else Charset(found, self.letters.get(found, ""))
+
+    def learn(self, session: MySqlSession, name: str) -> None:
+        """Query the characters of a set, if it is one of two bytes."""
+        if name in OF_TWO_BYTES and name not in self.letters:
+            letters = [INVALID] * (256 + 256 * (256 - FIRST))
+            for one, two, text in session.run(PAIRS.format(name)):
+                # A question mark is what the server shows for some pairs, and a part of one.
+                is_part = text == "?" and not one and two != ord("?")
+                if text is not None and len(text) == 1 and not is_part:
+                    place = 256 * (int(one) - FIRST + 1) if one else 0
+                    letters[place + int(two)] = text
+            self.letters[name] = "".join(letters)
 
 
 def charsets(session: MySqlSession) -> Charsets:
@@ -294,7 +336,7 @@ def _names(session: MySqlSession) -> dict[int, str]:
     return {}
 
 
-def _letters(session: MySqlSession) -> Mapping[str, str]:
+def _letters(session: MySqlSession) -> dict[str, str]:
     """The character of each byte; the server returns a question mark for undefined bytes."""
     found = [str(name) for (name,) in session.run(OF_ONE_BYTE)]
     names = [one for one in found if one not in (*CODECS, "binary")]

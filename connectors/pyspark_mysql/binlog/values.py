@@ -27,7 +27,7 @@ SECOND, DAY = 1_000_000, 86_400_000_000
 def values(cells: ColumnCells, buffer: ByteBuffer) -> pa.Array:
     """The values of a column; raises `ValueError` for an invalid value or an unreadable type."""
     if cells.column.type.code in tables.UNREAD:
-        raise ValueError("columns of this type (COMPRESSED, VECTOR) can't be followed")
+        raise ValueError("columns of this type (COMPRESSED) can't be followed")
     if cells.column.type.prefix:
         return _varying(cells, buffer)
     at = cells.at if cells.valid is None else np.where(cells.valid, cells.at, 0)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import pyarrow as pa
 
@@ -243,7 +243,8 @@ class DatabaseFeed(LogFeed):
     def read(self, split: TablePiece | ManyTablesSplit) -> Iterator[pa.RecordBatch]:
         """See `Feed.read`."""
         with translated(READING):
-            rows = RowsAsJson(self.schema, self.charsets)
+            learn = partial(self.charsets.learn, self.session)
+            rows = RowsAsJson(self.schema, self.charsets, learn)
             if isinstance(split, TablePiece):
                 yield from self._snapshot(split, rows)
             else:

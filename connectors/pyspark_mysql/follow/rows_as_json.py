@@ -35,8 +35,8 @@ def schema_of(asked: Collection[str]) -> pa.Schema:
 class LogLayout:
     """Names, types, character sets and keys of columns, from the log alone."""
 
-    def __init__(self, charsets: Charsets) -> None:
-        self._charsets = charsets
+    def __init__(self, charsets: Charsets, learn: Callable[[str], None]) -> None:
+        self._charsets, self._learn = charsets, learn
         self._known: dict[int, tuple[LoggedTable, LoggedTable]] = {}
 
     def completed(self, logged: LoggedTable) -> LoggedTable:
@@ -44,6 +44,9 @@ class LogLayout:
         _, found = self._known.get(id(logged), (None, None))
         if found is None:
             of = self._charsets.of
+            for one in logged.columns:
+                if charset := of(one.collation):
+                    self._learn(charset.name)
             columns = tuple(replace(one, charset=of(one.collation)) for one in logged.columns)
             found = replace(logged, columns=columns)
             self._known[id(logged)] = logged, found  # keeps `logged`, and so its id
@@ -55,10 +58,13 @@ class LogLayout:
 
 
 class RowsAsJson:
-    """Builds batches of a schema, whose columns are those of `SCHEMA` and `_before`."""
+    """Builds batches of a schema, whose columns are those of `SCHEMA` and `_before`.
 
-    def __init__(self, schema: pa.Schema, charsets: Charsets) -> None:
-        self.schema, self._layout = schema, LogLayout(charsets)
+    `learn` queries the characters of a set by its name.
+    """
+
+    def __init__(self, schema: pa.Schema, charsets: Charsets, learn: Callable[[str], None]) -> None:
+        self.schema, self._layout = schema, LogLayout(charsets, learn)
 
     def batches(
         self, rows: Iterable[Change], limits: Mapping[str, int]

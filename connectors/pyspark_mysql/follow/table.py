@@ -88,6 +88,7 @@ CODES |= {size + kind: tables.BLOB for kind in ("text", "blob") for size in SIZE
 CODES |= dict.fromkeys((*POINTS, *MANY), tables.GEOMETRY)
 CODES |= dict.fromkeys(("char", "binary"), tables.STRING)
 CODES |= dict.fromkeys(("varchar", "varbinary"), tables.VARCHAR)
+CODES["vector"] = tables.VECTOR
 
 WORDS = re.compile(r"(x?)'((?:[^'\\]|''|\\.)*)'")
 """The members of an ENUM or SET in the server's text; MySQL writes some binary ones as x'ff'."""
@@ -289,6 +290,9 @@ def followed(session: MySqlSession, named: Sequence[str]) -> FollowedTable:
         names = ", ".join(identifier(one.name) for one in target.columns)  # invisible ones, too
         settings = session.variables(LOGS_NAMES, LOGS_KEYS)
         logs_keys = settings.get(LOGS_KEYS) == "OFF"
+        known = charsets(session)
+        for column in target.columns:
+            known.learn(session, column.charset)
         changing = () if logs_keys else session.run(CHANGED_BY_OTHERS, *name)
         return FollowedTable(
             name,
@@ -296,7 +300,7 @@ def followed(session: MySqlSession, named: Sequence[str]) -> FollowedTable:
             tuple(primary),
             {one.name: one for one in described(session, identifier(*name), names)},
             target.columns,
-            charsets(session),
+            known,
             whole=bool(lookup.definitions(session, [name])),  # hidden from users who see only some
             mariadb=live.mariadb,
             logs_names=settings.get(LOGS_NAMES) == "FULL",

@@ -34,7 +34,7 @@ FITS: dict[str, tuple[str, ...]] = {
     "decimal": ("decimal", *INTEGERS, "bit"),
     "string": (*_TEXTS, "enum", "set", "json", "uuid", "inet4", "inet6", "time", "decimal"),
     "json": ("json", *_TEXTS),
-    "binary": (*_BLOBS, "bit"),
+    "binary": (*_BLOBS, "bit", "vector"),
     "date": ("date", "datetime"),
     "timestamp": ("datetime", "timestamp"),
     "timestamp_ntz": ("datetime",),

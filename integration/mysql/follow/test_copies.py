@@ -48,8 +48,9 @@ def test_tables_of_every_type_equal_their_copies(
 ) -> None:
     chance = random.Random(seed)
     mysql.execute("SET SESSION time_zone = '+00:00'")
-    # The sink refuses columns that round.
+    # The sink refuses columns that round. MariaDB 10 has no vectors.
     kinds = {f"t{at}": one for at, one in enumerate(SIMPLE) if one != "DOUBLE(10,2)"}
+    kinds["gbk"], kinds["sjis"] = (f"VARCHAR(9) CHARACTER SET {one}" for one in ("gbk", "sjis"))
     for name, kind in kinds.items():
         for database in shop:
             mysql.execute(f"CREATE TABLE {database}.{name} (id INT PRIMARY KEY, v {kind})")
@@ -67,7 +68,7 @@ def test_tables_of_every_type_equal_their_copies(
     number = 0
     for _ in range(3):
         for name, kind in chance.sample([*kinds.items()], len(kinds)):
-            values = [*SIMPLE[kind], "NULL"]
+            values = [*SIMPLE.get(kind, ["'日本 a'", "'a'", "''"]), "NULL"]
             for _ in range(chance.randrange(1, 6)):
                 id_, value = chance.randrange(5), chance.choice(values)
                 table = f"{shop[0]}.{name}"
