@@ -28,8 +28,9 @@ from integration.support.marks import slow_cases
 from integration.support.proxy import CUTS, Proxy
 from integration.support.servers.process import wait_until
 
+from pyspark_elasticsearch.journal.log import StagingLog, places
 from pyspark_elasticsearch.journal.records import LedgerRecords
-from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable
+from sparkonce.errors import OptionError, StoreLostData, StoreRefused, StoreUnreachable
 from sparkonce.exactly_once.bad_rows import NONE
 from sparkonce.protocol import Proposal, Record
 
@@ -290,3 +291,46 @@ def test_rows_are_there_once_although_their_driver_slept_before_it_sent_any(
     finally:
         del store.apply
     assert ids(elastic, stream) == Counter([1, 2])
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_chunk_that_a_stale_copy_lacks_is_not_called_lost(
+    index: Index, monkeypatch: pytest.MonkeyPatch, lost: bool
+) -> None:
+    """A node that is cut off from the others may answer from a copy that is behind."""
+    query = index.into(STAMPED, chunkRows="2")
+    manifest = decide(query, 0, stamped(1, 2, 3))
+    place = places(query.name, manifest.parts)[1]
+    if lost:
+        query.sink.store.log._drop_places([place])
+    real, stale = StagingLog._get, [place.id] * 2
+
+    def behind(self: StagingLog, doing: str, ids: Any, *, source: bool = False) -> Any:
+        found = real(self, doing, ids, source=source)
+        if source and ids[0] in stale:
+            stale.remove(ids[0])
+            return [{"_id": one, "found": False} for one in ids]
+        return found
+
+    monkeypatch.setattr(StagingLog, "_get", behind)
+    query.restart()
+    if lost:
+        for _ in range(2):
+            with pytest.raises(StoreLostData, match=r"Chunk 1 of attempt .* is missing"):
+                query.run(0, [])
+    else:
+        query.run(0, [])
+        assert ids(index.client, index) == Counter({1: 1, 2: 1, 3: 1})
+    assert not stale
+
+
+def test_probe_that_a_driver_left_behind_is_no_chunk(index: Index) -> None:
+    """The driver died after it had looked for a chunk by a write."""
+    query = index.into(STAMPED, chunkRows="2")
+    manifest = decide(query, 0, stamped(1, 2, 3))
+    log, place = query.sink.store.log, places(query.name, manifest.parts)[1]
+    log._drop_places([place])
+    index.client.index(index=log.indices.log, id=place.id, document={"kind": "probe"})
+    query.restart()
+    with pytest.raises(StoreLostData, match=r"Chunk 1 of attempt .* is missing"):
+        query.run(0, [])

@@ -127,6 +127,21 @@ class StagingLog:
             return StagedChunk(payload, {}, reads.overwrite_guard(None))
         return StagedChunk(payload, verdict["_source"], reads.overwrite_guard(verdict))
 
+    def exists(self, place: ChunkPlace) -> bool:
+        """Whether the log has a decided chunk, by a write.
+
+        A read may reach a copy that is behind, for example on a node that is cut off. A write is
+        acknowledged only by the copies that count. Without a chunk it leaves none.
+        """
+        doing = "looking for a staged chunk"
+        body = {"kind": "probe", "sink": place.sink, "attempt": place.attempt}
+        target = path(self.indices.log, "_create", place.id)
+        if self.cluster.ask(doing, "PUT", target, body=body, allow=(409,)).status == 409:
+            return True
+        target = path(self.indices.log, "_doc", place.id)
+        self.cluster.ask(doing, "DELETE", target, allow=(404,))
+        return False
+
     def aside(self, wanted: Sequence[ChunkPlace]) -> int:
         """The number of bad rows of these chunks, by their verdicts."""
         rows = 0

@@ -309,7 +309,7 @@ class Delivery(EpochDelivery[SentChunk]):
         place = self.places[ordinal]
         found = self.means.log.fetch(place)
         if found.payload is None or len(found.payload) != place.size:
-            raise self._missing(place)
+            raise self._missing(place, seen=found.payload is not None)
         sender = self.sender
         with reading(place.id):
             chunk, judged, fence = unpacked(found.payload), found.judged, sender.to.fence
@@ -344,12 +344,20 @@ class Delivery(EpochDelivery[SentChunk]):
                 what = f"A document of index {index or self.to.index} can't be deleted"
                 raise self.stopped_by(f"{what}: {one.reason}", why, todo)
 
-    def _missing(self, place: ChunkPlace) -> Exception:
-        """The error for a missing chunk: lost data, or the work of another driver."""
-        # Only a write proves that this read of the ledger is current.
+    def _missing(self, place: ChunkPlace, *, seen: bool) -> Exception:
+        """The error for a missing chunk: lost data, the work of another driver, or a stale read.
+
+        `seen` means that the log has a chunk of another size, or a probe for it.
+        """
+        # Only a write proves that this read of the ledger is current, or that of the log.
         reached = self._advance(0, always=True)
         if reached is None or reached >= len(self.places):
             return DecisionOver()
+        if not seen and self.means.log.exists(place):
+            return StoreUnreachable(
+                f"A node of Elasticsearch answered without chunk {place.seq} of epoch"
+                f" {self.manifest.epoch}, which the log has"
+            )
         return conflicts.lost(
             self.manifest,
             place.attempt,
