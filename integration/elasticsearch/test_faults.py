@@ -330,7 +330,10 @@ def test_probe_that_a_driver_left_behind_is_no_chunk(index: Index) -> None:
     manifest = decide(query, 0, stamped(1, 2, 3))
     log, place = query.sink.store.log, places(query.name, manifest.parts)[1]
     log._drop_places([place])
-    index.client.index(index=log.indices.log, id=place.id, document={"kind": "probe"})
+    probe = {"kind": "probe", "sink": place.sink, "attempt": place.attempt}
+    index.client.index(index=log.indices.log, id=place.id, document=probe)
     query.restart()
     with pytest.raises(StoreLostData, match=r"Chunk 1 of attempt .* is missing"):
         query.run(0, [])
+    log.drop(query.name, [place.attempt])
+    assert query.name not in log.sinks()
