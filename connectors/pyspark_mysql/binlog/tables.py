@@ -103,6 +103,7 @@ class BinlogColumn:
     charset: Charset | None = None  # None for bytes; set by the reader of the log
     # The members of an ENUM or SET, in that character set. None if not all are known.
     words: tuple[bytes, ...] | None = ()
+    shown: str = ""  # a type of MariaDB whose bytes it logs, and whose texts it shows: ``uuid``
 
     @property
     def padding(self) -> int:

@@ -6,11 +6,13 @@ https://dev.mysql.com/doc/dev/mysql-server/latest/.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import dropwhile
 from operator import not_
-from typing import Any
+from typing import Any, NamedTuple
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +24,37 @@ from pyspark_mysql.binlog.json_text import json_text
 from sparkonce.errors import StoreRefused
 
 SECOND, DAY = 1_000_000, 86_400_000_000
+
+
+class ShownType(NamedTuple):
+    """A type that MariaDB logs as BINARY of some size, and shows as text."""
+
+    size: int
+    text: Callable[[bytes], str]
+
+
+def _inet6(data: bytes) -> str:
+    """An address as MariaDB shows it: unlike others, it also leaves out a single group of zeros."""
+    groups = [data[at] << 8 | data[at + 1] for at in range(0, 16, 2)]
+    runs = [0] * 9  # by group: how many zeros begin there
+    for at in reversed(range(8)):
+        runs[at] = 0 if groups[at] else runs[at + 1] + 1
+    many = max(runs)
+    start = runs.index(many)
+    if start == 0 and (many == 6 or (many == 5 and groups[5] == 0xFFFF)):
+        return f"::{'' if many == 6 else 'ffff:'}{socket.inet_ntoa(data[12:])}"
+    before, behind = (
+        ":".join(f"{one:x}" for one in some) for some in (groups[:start], groups[start + many :])
+    )
+    return f"{before}::{behind}" if many else behind
+
+
+SHOWN_TYPES = {
+    "uuid": ShownType(16, lambda one: str(UUID(bytes=one))),
+    "inet6": ShownType(16, _inet6),
+    "inet4": ShownType(4, socket.inet_ntoa),
+}
+"""These types, whose bytes in the log have the order of their texts."""
 
 
 def values(cells: ColumnCells, buffer: ByteBuffer) -> pa.Array:
@@ -50,7 +83,8 @@ def _varying(cells: ColumnCells, buffer: ByteBuffer) -> pa.Array:
     if column.type.code == tables.JSON:
         return _each(found, json_text, pa.string())
     if column.padding:
-        return _each(found, lambda one: one.ljust(column.padding, b"\0"), pa.binary())
+        whole = _each(found, lambda one: one.ljust(column.padding, b"\0"), pa.binary())
+        return _each(whole, SHOWN_TYPES[column.shown].text, pa.string()) if column.shown else whole
     if column.type.code == tables.GEOMETRY or column.charset is None:
         return found
     return column.charset.texts(found)

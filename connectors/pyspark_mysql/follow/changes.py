@@ -264,7 +264,7 @@ def logged_as(logged: BinlogColumn) -> ResultColumn:
     elif code == tables.NEWDECIMAL:
         scale = meta >> 8
         length = (meta & 255) + (scale > 0) + (not logged.unsigned)
-    code, binary = PROTOCOL_TYPES.get(code, code), logged.charset is None
+    code, binary = PROTOCOL_TYPES.get(code, code), logged.charset is None and not logged.shown
     return ResultColumn(logged.name, code, length, scale, bool(logged.unsigned), True, binary)
 
 

@@ -244,7 +244,7 @@ class DatabaseFeed(LogFeed):
         """See `Feed.read`."""
         with translated(READING):
             learn = partial(self.charsets.learn, self.session)
-            rows = RowsAsJson(self.schema, self.charsets, learn)
+            rows = RowsAsJson(self.schema, self.charsets, learn, self._kinds)
             if isinstance(split, TablePiece):
                 yield from self._snapshot(split, rows)
             else:
@@ -270,6 +270,23 @@ class DatabaseFeed(LogFeed):
         limits = {name: low for name, low in split.limits.items() if low is not None}
         yield from rows.batches(self._described(outside), limits)
         fitness.require_all_read(split.behind, wanted)
+
+    def _kinds(self, name: TableName) -> Mapping[str, str]:
+        """The types of a table's columns, which the log has as bytes.
+
+        Raises:
+            StoreRefused: the table was dropped.
+        """
+        if not self._mariadb:
+            return {}
+        _, columns = lookup.columns_of(self.session, name)
+        if not columns:
+            raise _unfollowed(
+                name,
+                "was dropped, and has columns of bytes",
+                "MariaDB logs UUID, INET4 and INET6 as bytes, and only the table tells the type",
+            )
+        return {one.name.lower(): one.kind for one in columns}
 
     def _table(self, name: str) -> FollowedTable:
         """The present table of a name in a position."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import pyarrow as pa
@@ -15,14 +15,16 @@ from pyspark_mysql.binlog.images import Numbers
 from pyspark_mysql.binlog.names import TableName
 from pyspark_mysql.binlog.reader import Change, RowChanges, TableStatement
 from pyspark_mysql.binlog.tables import Charsets, LoggedTable
+from pyspark_mysql.binlog.values import SHOWN_TYPES
 from pyspark_mysql.follow.changes import Block, in_windows, layout_of, logged_as, statements
-from pyspark_mysql.follow.table import BEFORE, META, OP
+from pyspark_mysql.follow.table import BEFORE, META, OP, as_shown
 from sparkonce.values.text import to_json
 
 TABLE, KEY, ROW = "_table", "_key", "_row"
 SCHEMA = pa.schema([(TABLE, pa.string()), *META.items(), (KEY, pa.string()), (ROW, pa.string())])
 """The columns of a stream of many tables; `_before` only on request."""
 
+SIZES = {one.size for one in SHOWN_TYPES.values()}
 HASH = "DB_ROW_HASH_"
 """The begin of the names of MariaDB's hidden columns."""
 
@@ -35,8 +37,13 @@ def schema_of(asked: Collection[str]) -> pa.Schema:
 class LogLayout:
     """Names, types, character sets and keys of columns, from the log alone."""
 
-    def __init__(self, charsets: Charsets, learn: Callable[[str], None]) -> None:
-        self._charsets, self._learn = charsets, learn
+    def __init__(
+        self,
+        charsets: Charsets,
+        learn: Callable[[str], None],
+        kinds: Callable[[], Mapping[str, str]],
+    ) -> None:
+        self._charsets, self._learn, self._kinds = charsets, learn, kinds
         self._known: dict[int, tuple[LoggedTable, LoggedTable]] = {}
 
     def completed(self, logged: LoggedTable) -> LoggedTable:
@@ -47,8 +54,11 @@ class LogLayout:
             for one in logged.columns:
                 if charset := of(one.collation):
                     self._learn(charset.name)
-            columns = tuple(replace(one, charset=of(one.collation)) for one in logged.columns)
-            found = replace(logged, columns=columns)
+            columns = [replace(one, charset=of(one.collation)) for one in logged.columns]
+            if any(one.padding in SIZES for one in columns):
+                kinds = self._kinds()
+                columns = [as_shown(one, kinds) for one in columns]
+            found = replace(logged, columns=tuple(columns))
             self._known[id(logged)] = logged, found  # keeps `logged`, and so its id
         return found
 
@@ -60,11 +70,22 @@ class LogLayout:
 class RowsAsJson:
     """Builds batches of a schema, whose columns are those of `SCHEMA` and `_before`.
 
-    `learn` queries the characters of a set by its name.
+    Args:
+        schema: of the batches.
+        charsets: of the server.
+        learn: queries the characters of a set by its name.
+        kinds: queries the types of a table's columns, by their names in lower case.
     """
 
-    def __init__(self, schema: pa.Schema, charsets: Charsets, learn: Callable[[str], None]) -> None:
-        self.schema, self._layout = schema, LogLayout(charsets, learn)
+    def __init__(
+        self,
+        schema: pa.Schema,
+        charsets: Charsets,
+        learn: Callable[[str], None],
+        kinds: Callable[[TableName], Mapping[str, str]],
+    ) -> None:
+        self.schema, self._charsets, self._learn, self._kinds = schema, charsets, learn, kinds
+        self._layouts: dict[TableName, LogLayout] = {}
 
     def batches(
         self, rows: Iterable[Change], limits: Mapping[str, int]
@@ -91,11 +112,12 @@ class RowsAsJson:
         self, window: Sequence[Change], places: Sequence[int], limits: Mapping[str, int]
     ) -> tuple[pa.RecordBatch, Numbers]:
         """The rows of one table and layout, or statements, each with its place in the window."""
-        name, found = ".".join(window[places[0]].name), [window[at] for at in places]
+        table, found = window[places[0]].name, [window[at] for at in places]
+        name = ".".join(table)
         changes = [one for one in found if isinstance(one, RowChanges)]
         if not changes:
             return self._statements(found), np.array(places)
-        block = _JsonBlock(Block(self._layout, changes), name)
+        block = _JsonBlock(Block(self._layout(table), changes), name)
         columns = [block.column(one.name).cast(one.type) for one in self.schema]
         batch = pa.RecordBatch.from_arrays(columns, schema=self.schema)
         at = np.array(places)[block.change_of]
@@ -103,6 +125,12 @@ class RowsAsJson:
             return batch, at
         read = block.up_to(limits[name])
         return batch.filter(read), at[read.to_numpy(zero_copy_only=False)]
+
+    def _layout(self, table: TableName) -> LogLayout:
+        if table not in self._layouts:
+            kinds = partial(self._kinds, table)
+            self._layouts[table] = LogLayout(self._charsets, self._learn, kinds)
+        return self._layouts[table]
 
     def _statements(self, found: Sequence[Change]) -> pa.RecordBatch:
         told = [one for one in found if isinstance(one, TableStatement)]

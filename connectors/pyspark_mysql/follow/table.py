@@ -15,7 +15,7 @@ from pyarrow import types
 
 from pyspark_mysql.binlog import tables
 from pyspark_mysql.binlog.tables import BinlogColumn, Charset, Charsets, LoggedTable, charsets
-from pyspark_mysql.binlog.values import words_unknown
+from pyspark_mysql.binlog.values import SHOWN_TYPES, words_unknown
 from pyspark_mysql.read.columns import ResultColumn, described, wire_form
 from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.literals import identifier
@@ -89,6 +89,7 @@ CODES |= dict.fromkeys((*POINTS, *MANY), tables.GEOMETRY)
 CODES |= dict.fromkeys(("char", "binary"), tables.STRING)
 CODES |= dict.fromkeys(("varchar", "varbinary"), tables.VARCHAR)
 CODES["vector"] = tables.VECTOR
+CODES |= dict.fromkeys(SHOWN_TYPES, tables.STRING)
 
 WORDS = re.compile(r"(x?)'((?:[^'\\]|''|\\.)*)'")
 """The members of an ENUM or SET in the server's text; MySQL writes some binary ones as x'ff'."""
@@ -212,7 +213,9 @@ class FollowedTable:
             known = [*self.declared]
             key = tuple(at for at, one in enumerate(known) if one.name in self.key)
         pairs = zip_longest(logged.columns, known)
-        return LoggedTable(tuple(self._completed(*one) for one in pairs), key)
+        completed = [self._completed(*one) for one in pairs]
+        kinds = {one.name.lower(): one.kind for one in self.declared}
+        return LoggedTable(tuple(as_shown(one, kinds) for one in completed), key)
 
     def _completed(self, logged: BinlogColumn, known: TableColumn | None) -> BinlogColumn:
         charset = self.charsets.of(logged.collation, known.charset if known else "")
@@ -366,6 +369,16 @@ def require_readable(column: ResultColumn, kind: pa.DataType) -> None:
             )
 
 
+def as_shown(column: BinlogColumn, kinds: Mapping[str, str]) -> BinlogColumn:
+    """A logged column that the server shows as text, by the types of the table's columns.
+
+    An ALTER from BINARY to such a type changes no bytes: it does not matter which one was logged.
+    """
+    kind = kinds.get(column.name.lower(), "")
+    fits = kind in SHOWN_TYPES and column.padding == SHOWN_TYPES[kind].size
+    return replace(column, shown=kind) if fits else column
+
+
 def is_read(column: TableColumn) -> bool:
     """Whether the connector can read values of the column's type."""
     return column.kind in CODES and not is_compressed(column)
@@ -391,6 +404,8 @@ def _meta(column: TableColumn) -> int | None:
         return first % 8 | first // 8 << 8
     if code in tables.MOMENTS:
         return first
+    if column.kind in SHOWN_TYPES:
+        return SHOWN_TYPES[column.kind].size
     if code in (tables.STRING, tables.VARCHAR):
         return column.room * max(column.width, 1)
     return None
