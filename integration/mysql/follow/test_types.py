@@ -306,7 +306,7 @@ def _shown(chance: random.Random, kind: str) -> str:
 @pytest.mark.parametrize("seed", [1, *slow_cases(2, 3)])
 @pytest.mark.parametrize("kind", ["UUID", "INET6", "INET4"])
 def test_types_that_are_logged_as_bytes_are_texts(table: Table, kind: str, seed: int) -> None:
-    """Also as a key, and for rows that were logged before the column had this type."""
+    """Also in a key."""
     chance = random.Random(seed)
     _create(table, f"id {kind} PRIMARY KEY, v {kind}")
     written = {_shown(chance, kind) for _ in range(300)}
