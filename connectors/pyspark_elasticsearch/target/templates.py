@@ -28,7 +28,7 @@ LOOKING = "reading templates of indices"
 FLAT = {"flat_settings": "true"}
 PIPELINES = "index.default_pipeline", "index.final_pipeline"
 LIKE = "events-{country}-{at:yyyy.MM.dd}"
-TODO = "filter such rows out, or correct the column before the sink, for example lower(country)"
+ADVICE = "filter such rows out, or correct the column before the sink, for example lower(country)"
 
 
 def index_name(text: str) -> str:
@@ -55,7 +55,7 @@ def names(segments: Sequence[Segment], rows: pa.RecordBatch, reserved: Sequence[
     Raises:
         BadRow: a row has none, an invalid one or a reserved one.
     """
-    namer = Namer("index", segments, TODO)
+    namer = Namer("index", segments, ADVICE)
     made = namer.names(rows)
     too_long = pc.greater(pc.binary_length(made), LONGEST)
     capitals = pc.not_equal(made, pc.utf8_lower(made))

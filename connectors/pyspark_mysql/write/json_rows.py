@@ -23,7 +23,7 @@ from sparkonce.values.rows import Unfit
 OPERATION = "operation "
 """The column of operations among a table's columns, whose names don't end with a space."""
 
-TODO = "write a JSON object of the table's columns, for example to_json(struct(*))"
+ADVICE = "write a JSON object of the table's columns, for example to_json(struct(*))"
 
 
 class TypedRows(NamedTuple):
@@ -59,7 +59,7 @@ class JsonRows:
         deleted = split_operations(rows, self.detail.op).deleted
         writes = pa.repeat(True, len(rows)) if deleted is None else pc.invert(deleted)
         if len(nulls := pc.indices_nonzero(pc.and_(writes, texts.is_null()))):
-            raise Unfit(self.column, nulls, "option rowColumn names it", TODO)
+            raise Unfit(self.column, nulls, "option rowColumn names it", ADVICE)
         try:
             first = pc.index(writes, True).as_py()
             names = self.names if first < 0 else _members(texts[first].as_py())

@@ -115,7 +115,9 @@ class TablesEncoder:
         """The encoder for the table of a name."""
         if name not in self._names:
             detail = self.look_up(self.namer.table(name), name)
-            self._names[name] = self._encoders.setdefault(detail.table, TableEncoder(detail))
+            if detail.table not in self._encoders:
+                self._encoders[detail.table] = TableEncoder(detail)
+            self._names[name] = self._encoders[detail.table]
         return self._names[name]
 
 

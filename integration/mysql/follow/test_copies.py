@@ -59,6 +59,19 @@ def _kinds(mysql: Cursor) -> dict[str, str]:
     return kinds | ({kind.lower(): kind for kind in SHOWN} if is_mariadb else {})
 
 
+def _copying(url: str, ledger: str, rows_of_chunk: str) -> MySqlQuery:
+    """A query that writes the rows of a change stream to the tables that they name."""
+    return MySqlQuery(
+        SCHEMA,
+        url=url,
+        dbtable="{_table}",
+        rowColumn="_row",
+        opColumn="_op",
+        ledgerSchema=ledger,
+        chunkRows=rows_of_chunk,
+    )
+
+
 @pytest.mark.parametrize("seed", [1, *slow_cases(*range(2, 6))])
 def test_tables_of_every_type_equal_their_copies(
     url: str, mysql: Cursor, shop: tuple[str, str], seed: int
@@ -69,15 +82,7 @@ def test_tables_of_every_type_equal_their_copies(
         mysql.execute(f"CREATE TABLE {database}.{name} (id INT PRIMARY KEY, v {kind})")
     made = feed(url, f"{shop[0]}.*")
     begin = made.begin()
-    query = MySqlQuery(
-        SCHEMA,
-        url=url,
-        dbtable="{_table}",
-        rowColumn="_row",
-        opColumn="_op",
-        ledgerSchema=shop[1],
-        chunkRows=str(chance.choice([7, 1000])),
-    )
+    query = _copying(url, shop[1], str(chance.choice([7, 1000])))
     number = 0
     for _ in range(3):
         for name, kind in chance.sample([*kinds.items()], len(kinds)):
@@ -130,15 +135,7 @@ def test_a_database_that_is_altered_meanwhile_equals_its_copy(
         )
 
     run(*drawn.tables_of_both(), *(drawn.change() for _ in range(60)))
-    query = MySqlQuery(
-        SCHEMA,
-        url=url,
-        dbtable="{_table}",
-        rowColumn="_row",
-        opColumn="_op",
-        ledgerSchema=copy,
-        chunkRows="9",
-    )
+    query = _copying(url, copy, "9")
     made, number = stream(), 0
     position = made.begin()
     for step in range(12):
