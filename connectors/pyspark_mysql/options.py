@@ -232,6 +232,11 @@ FOLLOWING = (
         start,
         required=True,
     ),
+    Option(
+        "snapshotWhere",
+        "A condition on the rows of one table's snapshot: `status = 'open' AND at >= '2026-01-01'`."
+        " Later changes of all rows arrive. Only a new query reads the option.",
+    ),
     Option("numPartitions", "The maximum number of splits of a snapshot.", integer(1, 10_000), 4),
     Option(
         "skipTransactions",

@@ -22,6 +22,7 @@ from pyspark_mysql.binlog.events import LogPlace
 from pyspark_mysql.binlog.names import FollowedNames, TableName
 from pyspark_mysql.binlog.reader import Change, RowChanges, TableStatement
 from pyspark_mysql.follow import fitness, snapshot
+from pyspark_mysql.follow.condition import OPTION as CONDITION
 from pyspark_mysql.follow.feed import warn_of
 from pyspark_mysql.follow.log_feed import READING, SNAPSHOT, LogFeed, log
 from pyspark_mysql.follow.rows_as_json import RowsAsJson
@@ -104,6 +105,12 @@ class DatabaseFeed(LogFeed):
     def begin(self) -> Position:
         """See `Feed.begin`. Rejects tables that can't be followed."""
         starts: str = self.options[STARTS]
+        if self.options[CONDITION] is not None:
+            raise OptionError(
+                f"Option {CONDITION} is for the snapshot of one table",
+                why="dbtable names several, or a pattern, and their columns differ",
+                todo=f"omit {CONDITION}, or follow that table by a query of its own",
+            )
         server = self._server()
         with translated(READING):
             fitness.require_all_logged(self.session)
@@ -204,7 +211,11 @@ class DatabaseFeed(LogFeed):
         """The number up to which the next epoch reads a table; None for its end."""
         table = self._table(name)
         _require_snapshot(table)
-        return None if most is None else snapshot.next_border(self.session, table, low, most)
+        return (
+            None
+            if most is None
+            else snapshot.next_border(self.session, table, SnapshotPiece("", low), most)
+        )
 
     def between(self, after: Position, end: Position) -> Sequence[TablePiece | ManyTablesSplit]:
         """See `Feed.between`. One split has all changes of the log, in their order."""

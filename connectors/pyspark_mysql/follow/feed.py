@@ -2,13 +2,13 @@
 
 A position is ``{"gtids": set}``: the transactions that were read. During the snapshot it also has
 the highest number that was read: ``{"gtids": set, "snapshot": 1000}``, and ``"snapshot": null``
-before the first row.
+before the first row; and ``"where"``, the condition on its rows, if there is one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -17,16 +17,19 @@ from pyspark_mysql.binlog.events import LogPlace
 from pyspark_mysql.binlog.gtids import GtidRange
 from pyspark_mysql.binlog.names import FollowedNames
 from pyspark_mysql.binlog.reader import BinlogRefusal, Change, RowChanges
-from pyspark_mysql.follow import fitness, snapshot
+from pyspark_mysql.follow import condition, fitness, snapshot
 from pyspark_mysql.follow.changes import Changes
+from pyspark_mysql.follow.condition import OPTION as CONDITION
 from pyspark_mysql.follow.log_feed import READING, SNAPSHOT, LogFeed, log
 from pyspark_mysql.follow.snapshot import Snapshot, SnapshotPiece
 from pyspark_mysql.follow.table import OP, FollowedTable, followed
 from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.failures import translated
-from sparkonce.errors import StoreRefused
+from sparkonce.errors import OptionError, StoreRefused
 from sparkonce.options import Options
 from sparkonce.reading import STARTS, Position, Scan
+
+WHERE = "where"
 
 
 @dataclass(frozen=True)
@@ -61,8 +64,9 @@ class MySqlFeed(LogFeed):
             if self.carries_alterations:  # a later start may name columns of earlier rows
                 self.table.require_columns(self.schema)
             self.table  # noqa: B018 (raises if it does not exist)
+            where = self._checked_condition()
         if starts == SNAPSHOT:
-            return {"gtids": server.executed, SNAPSHOT: None}
+            return {"gtids": server.executed, SNAPSHOT: None, **where}
         if starts == "latest":
             return {"gtids": server.executed}
         fitness.require_dialect(starts, server)
@@ -73,16 +77,38 @@ class MySqlFeed(LogFeed):
         server = self._server()
         begin = self._begin(after, server)
         if SNAPSHOT in after:
-            return self._next_piece(begin, after[SNAPSHOT], most)
+            return self._next_piece(begin, after, most)
         return self._next_epoch(server, begin, after, goal, most)
 
-    def _next_piece(self, behind: str, low: int | None, most: int | None) -> Position:
+    def _checked_condition(self) -> Position:
+        """The part of a position that has the condition; rejects one that can't be used."""
+        text: str | None = self.options[CONDITION]
+        if text is None:
+            return {}
+        if self.options[STARTS] != SNAPSHOT:
+            raise OptionError(
+                f"Option {CONDITION} needs {STARTS}={SNAPSHOT}",
+                why="it chooses rows of a snapshot, and changes arrive whatever their rows hold",
+                todo=f"set {STARTS}={SNAPSHOT}, or filter the stream in Spark",
+            )
+        snapshot.require_snapshot(self.table)
+        condition.parsed(self.session, self.table, text)
+        return {WHERE: text}
+
+    def _next_piece(self, behind: str, after: Position, most: int | None) -> Position:
         border = None
         with translated("reading the table"):
             snapshot.require_snapshot(self.table)
             if most is not None:
-                border = snapshot.next_border(self.session, self.table, low, most)
-        return {"gtids": behind} if border is None else {"gtids": behind, SNAPSHOT: border}
+                rest = self._rest(behind, after)
+                border = snapshot.next_border(self.session, self.table, rest, most)
+        return {"gtids": behind} if border is None else {**after, "gtids": behind, SNAPSHOT: border}
+
+    def _rest(self, behind: str, after: Position) -> SnapshotPiece:
+        """The piece that the snapshot lacks after a position."""
+        text = after.get(WHERE)
+        chosen = text and condition.parsed(self.session, self.table, text)
+        return SnapshotPiece(behind, after[SNAPSHOT], condition=chosen or None)
 
     def between(self, after: Position, end: Position) -> Sequence[SnapshotPiece | TransactionSplit]:
         """See `Feed.between`. One split has all changes of a row, in their order."""
@@ -162,7 +188,7 @@ class MySqlFeed(LogFeed):
 
     def _pieces(self, begin: str, after: Position, end: Position) -> Sequence[SnapshotPiece]:
         snapshot.require_snapshot(self.table)
-        whole = SnapshotPiece(begin, after[SNAPSHOT], end.get(SNAPSHOT))
+        whole = replace(self._rest(begin, after), high=end.get(SNAPSHOT))
         return snapshot.pieces(self.session, self.table, whole, self.options["numPartitions"])
 
 

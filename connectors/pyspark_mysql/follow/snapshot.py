@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from pyarrow import types
 from pyspark_mysql.binlog.gtids import gtids
 from pyspark_mysql.binlog.reader import RowChanges
 from pyspark_mysql.follow.changes import Changes
+from pyspark_mysql.follow.condition import SnapshotCondition
 from pyspark_mysql.follow.fitness import gtids_at, log_server
 from pyspark_mysql.follow.table import BEFORE, META, OP, FollowedTable
 from pyspark_mysql.read import ranges
@@ -47,6 +48,7 @@ class SnapshotPiece:
     behind: str  # the GTID set of the snapshot
     low: int | None = None  # the lower bound, exclusive; None: no bound
     high: int | None = None  # the upper bound, inclusive; None: no bound
+    condition: SnapshotCondition | None = None  # on the rows; None: all rows
 
 
 def require_snapshot(table: FollowedTable) -> None:
@@ -75,16 +77,16 @@ def require_snapshot(table: FollowedTable) -> None:
 
 
 def next_border(
-    session: MySqlSession, table: FollowedTable, low: int | None, most: int
+    session: MySqlSession, table: FollowedTable, rest: SnapshotPiece, most: int
 ) -> int | None:
-    """The number up to which the table has `most` rows after `low`.
+    """The number up to which the first `most` rows of a piece reach.
 
     None if it has fewer rows, or if its key can't be divided.
     """
     first = _divided(table)
     if first is None:
         return None
-    name, where = identifier(first.name), _condition(first, SnapshotPiece("", low))
+    name, where = identifier(first.name), _where(first, rest)
     with session.limited():
         found = session.run(
             f"SELECT {name} FROM {table.relation}{where} ORDER BY {name} LIMIT 1 OFFSET {most - 1}"
@@ -103,7 +105,7 @@ def pieces(
         begins = ranges.borders(session, table.relation, first, many)
     ends = [one - 1 for one in begins]
     return [
-        SnapshotPiece(whole.behind, low, high)
+        replace(whole, low=low, high=high)
         for low, high in zip([None, *ends], [*ends, None], strict=True)
     ]
 
@@ -133,17 +135,19 @@ class Snapshot:
             StoreUnreachable: the server does not show the state yet.
         """
         forms = [wire_form(self.table.column(one.name), one.type) for one in self.columns]
-        where, schema = _condition(_divided(self.table), piece), pa.schema(self.columns)
+        where, schema = _where(_divided(self.table), piece), pa.schema(self.columns)
+        judged = piece.condition.fields if piece.condition else []
         with _held(self.session, piece.behind):
-            touched = self._touched(since)
+            touched = self._touched(since, judged)
             with closing(rows(self.session, forms, self.table.relation, where, schema)) as found:
                 for batch in found:
                     yield self._as_changes(_without(batch, touched, self.table.key))
         yield from self._former(piece, touched)
 
-    def _touched(self, since: Iterable[RowChanges]) -> pa.Table:
+    def _touched(self, since: Iterable[RowChanges], judged: Sequence[pa.Field]) -> pa.Table:
         """The first change of each row: its key, its operation, and its former values."""
-        kinds = [pa.field(OP, pa.string()), pa.field(BEFORE, pa.struct(self.columns))]
+        former = pa.struct([*self.columns, *judged])
+        kinds = [pa.field(OP, pa.string()), pa.field(BEFORE, former)]
         schema = pa.schema([*self.key, *kinds])
         changes = Changes(schema, self.table.key, self.table)
         found, new = schema.empty_table(), list[pa.RecordBatch]()
@@ -164,7 +168,10 @@ class Snapshot:
         for batch in touched.filter(pc.not_equal(touched[OP], "c")).to_batches():
             former = pa.RecordBatch.from_struct_array(batch[BEFORE])
             inside = _is_in(former, piece, _divided(self.table))
-            yield self._as_changes(former if inside is None else former.filter(inside))
+            former = former if inside is None else former.filter(inside)
+            if piece.condition:
+                former = piece.condition.judged(self.session, former)
+            yield self._as_changes(former)
 
     def _as_changes(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         # The schema may have a column of the key as another type: it follows the key.
@@ -190,13 +197,13 @@ def _divided(table: FollowedTable) -> ResultColumn | None:
     return first if whole and ranges.divides(first) else None
 
 
-def _condition(first: ResultColumn | None, piece: SnapshotPiece) -> str:
-    if first is None:
-        return ""
-    name = identifier(first.name)
-    low = [f"{name} > {piece.low}"] if piece.low is not None else []
-    high = [f"{name} <= {piece.high}"] if piece.high is not None else []
-    return f" WHERE {' AND '.join(low + high)}" if low or high else ""
+def _where(first: ResultColumn | None, piece: SnapshotPiece) -> str:
+    found = [piece.condition.sql] if piece.condition else []
+    if first is not None:
+        name = identifier(first.name)
+        bounds = (">", piece.low), ("<=", piece.high)
+        found += [f"{name} {sign} {bound}" for sign, bound in bounds if bound is not None]
+    return f" WHERE {' AND '.join(found)}" if found else ""
 
 
 def _is_in(

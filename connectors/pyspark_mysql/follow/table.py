@@ -156,7 +156,7 @@ class FollowedTable:
             inner = [*field.type] if field.name == BEFORE else [field]
             for one in inner if field.name not in META else ():
                 column = self.column(one.name)
-                self._require_read(column.name)
+                self.require_read(column.name)
                 require_readable(column, one.type)
 
     def require_names_in_log(self) -> None:
@@ -171,9 +171,10 @@ class FollowedTable:
     def require_key(self) -> None:
         """Reject a primary key whose values can't be read from the log."""
         for name in self.key:
-            self._require_read(name, "begin with startingPosition=latest, and exclude the column")
+            self.require_read(name, "begin with startingPosition=latest, and exclude the column")
 
-    def _require_read(self, name: str, todo: str = LEAVE_OUT) -> None:
+    def require_read(self, name: str, todo: str = LEAVE_OUT) -> None:
+        """Reject a column whose values can't be read from the log."""
         column = next(one for one in self.declared if one.name == name)
         if not is_read(column):
             kind = f"{column.kind} COMPRESSED" if is_compressed(column) else column.kind

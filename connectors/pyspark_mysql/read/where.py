@@ -60,6 +60,17 @@ class Comparable(NamedTuple):
 
     text: bool  # it compares texts as Spark does
     parted: bool  # it also compares them to find the partition of a row
+    collation: str  # of its texts; empty if it has none
+
+
+def comparable(session: MySqlSession, table: Names) -> dict[str, Comparable]:
+    """The columns that the server compares by their stored values; none for a view or a query."""
+    return {
+        name: Comparable(
+            kind in TEXTS and collation in PROVEN and not parted, bool(parted), collation or ""
+        )
+        for name, kind, collation, parted in (session.run(ASKED, *table) if table else ())
+    }
 
 
 def conditions(
@@ -73,10 +84,7 @@ def conditions(
         filters: the filters of Spark.
         columns: columns that are read as their own types, by their names in the query.
     """
-    known = {
-        name: Comparable(kind in TEXTS and collation in PROVEN and not parted, bool(parted))
-        for name, kind, collation, parted in (session.run(ASKED, *table) if table else ())
-    }
+    known = comparable(session, table)
     for one in filters:
         column = columns.get(one.column)
         how = known.get(column.name) if column else None
