@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping
@@ -18,6 +19,9 @@ from tools.partitions.cluster import Cluster
 
 NAME = "events"
 """The stream, the table or the index."""
+
+GTIDS = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?::\d+(?:-\d+)?)+")
+"""The transactions of one server that an error names."""
 
 ACKNOWLEDGED, UNKNOWN = True, False
 
@@ -52,6 +56,10 @@ class Source(ABC):
     @abstractmethod
     def stored(self) -> Counter[int]:
         """The numbers that the cluster has."""
+
+    def confirms(self, note: str) -> bool:  # noqa: ARG002 (each store names losses its own way)
+        """Whether the cluster lacks what a query named as lost, of which the target has no row."""
+        return False
 
 
 class RedisSource(Source):
@@ -99,6 +107,16 @@ class MySqlSource(Source):
 
     def stored(self) -> Counter[int]:
         return Counter(n for (n,) in self._run(f"SELECT n FROM {NAME}"))
+
+    def confirms(self, note: str) -> bool:
+        """See `Source.confirms`. A reader may meet a transaction before replicas have it."""
+        found = GTIDS.search(note)
+        if not found:
+            return False
+        ((left,),) = self._run(
+            f"SELECT GTID_SUBTRACT('{found[0]}', @@GLOBAL.gtid_executed) = '{found[0]}'"
+        )
+        return bool(left)
 
     def _run(self, statement: str, through: str = "") -> tuple[tuple[Any, ...], ...]:
         how = {"connect_timeout": 2, "read_timeout": 5, "write_timeout": 5}
