@@ -9,6 +9,7 @@ https://mariadb.com/docs/server/reference/clientserver-protocol/replication-prot
 from __future__ import annotations
 
 import io
+import struct
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pymysql
 
 from pyspark_mysql.binlog.gtids import DomainGtid, TaggedGtid
+from sparkonce.errors import StoreRefused
 
 RECEIVED = 256 * 1024
 LONGEST_PACKET = 0xFFFFFF
@@ -58,7 +60,12 @@ class Event(NamedTuple):
     kind: int
     data: bytes
     at: int  # where its body begins, after its header
-    end: int
+    end: int  # where its body ends, before its checksum
+
+    @property
+    def size(self) -> int:
+        """The number of its bytes in its file, with its checksum."""
+        return len(self.data) - self.at + HEADER
 
     @property
     def server(self) -> int:
@@ -79,13 +86,6 @@ class Event(NamedTuple):
     def is_ignorable(self) -> bool:
         """Whether a reader that does not know the event may skip it."""
         return bool(self.data[self.at - 2] & IGNORABLE)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the event matches its checksum: the last 4 bytes, CRC-32 of all before them."""
-        _, data, at, end = self
-        found = zlib.crc32(data[at - HEADER : end - CHECKSUM])
-        return found == int.from_bytes(data[end - CHECKSUM : end], "little")
 
 
 class LogFile(NamedTuple):
@@ -166,13 +166,22 @@ def length(data: bytes, at: int) -> tuple[int, int]:
 
 
 def events(connection: Any) -> Iterator[Event]:
-    """The events that a server sends, until it ends the log or sends an error."""
-    new, at = tuple.__new__, 1 + HEADER
+    """The events that a server sends, without checksums, until it ends the log or sends an error.
+
+    Raises:
+        StoreRefused: an event does not match its checksum.
+    """
+    new, at, checksum = tuple.__new__, 1 + HEADER, 0
     try:
         for data in _payloads(connection._rfile.raw):
             # The first byte is 0 before an event, 255 before an error, and 254 at the end.
             if data[0] == 0:
-                yield new(Event, (data[5], data, at, len(data)))
+                kind, end = data[5], len(data)
+                if kind == FORMAT:
+                    checksum = _checksum_size(data)
+                elif checksum and kind not in OUTSIDE:
+                    end = _end_of_whole(data)
+                yield new(Event, (kind, data, at, end))
             elif data[0] == 0xFE and len(data) < 9:
                 return
             elif data[0] == 0xFF:
@@ -217,18 +226,36 @@ def _received(stream: io.RawIOBase, least: int) -> bytes:
     return bytes(found)
 
 
-def checksum_size(event: Event) -> int:
+def _checksum_size(data: bytes) -> int:
     """The size of the checksum of later events, from a FORMAT_DESCRIPTION_EVENT."""
     # In bytes: 2 version, 50 the server's version, 4 time, 1 size of headers, for each type of
     # event 1 with its least size, 1 the algorithm. This event always has 4 bytes of checksum.
-    return CHECKSUM * (event.data[event.end - 5] == 1)
+    return CHECKSUM * (data[-5] == 1)
+
+
+def _end_of_whole(data: bytes) -> int:
+    """The end of an event's body; raises `StoreRefused` if it does not match its checksum."""
+    end = len(data) - CHECKSUM
+    if not _is_whole(data, end):
+        raise StoreRefused(
+            "An event of the binary log does not match its checksum",
+            why="the event was damaged on the server's disk or on the network",
+            todo="check the log with mysqlbinlog --verify-binlog-checksum, or try again",
+        )
+    return end
+
+
+def _is_whole(data: bytes, end: int) -> bool:
+    """Whether the 4 bytes from `end` on are the CRC-32 of the event before them."""
+    return zlib.crc32(data[1:end]) == int.from_bytes(data[end:], "little")
 
 
 def file_name(event: Event) -> str:
     """The file of the next events, from a ROTATE_EVENT."""
     # 8 bytes offset of its first event, then the name. The server sends a made-up event of this
     # type before all others, when the reader does not yet know whether events have checksums.
-    end = event.end - CHECKSUM * event.is_whole
+    end = event.end - CHECKSUM
+    end = end if _is_whole(event.data, end) else event.end
     return event.data[event.at + 8 : end].decode()
 
 
@@ -237,15 +264,21 @@ def _begin(event: Event) -> TransactionBegin:
     # In bytes: 1 flags, 16 UUID, 8 number, 1 with the value 2, 8 last committed, 8 sequence number,
     # 7 time of the commit here, the size of the transaction with this event, 4 version. If the
     # highest bit of the time is set, 7 bytes follow: time of the commit on the first server, or 0.
-    data, at = event.data, event.at
-    number = int.from_bytes(data[at + 17 : at + 25], "little", signed=True)
-    micros = int.from_bytes(data[at + 42 : at + 49], "little")
+    _, data, at, _ = event
+    uuid, number, micros = _GTID.unpack_from(data, at + 1)
+    micros &= (1 << 56) - 1
     sizes = at + 49
     if micros >> 55:
         micros = int.from_bytes(data[sizes : sizes + 7], "little") or micros
         sizes += 7
-    gtid = TaggedGtid(data[at + 1 : at + 17], "", number)
-    return TransactionBegin(gtid, micros & ((1 << 55) - 1), length(data, sizes)[0])
+    size = data[sizes] if data[sizes] < 0xFB else length(data, sizes)[0]
+    new = tuple.__new__  # the constructors of named tuples take longer
+    gtid = new(TaggedGtid, (uuid, "", number))
+    return new(TransactionBegin, (gtid, micros & ((1 << 55) - 1), size, False, True))
+
+
+_GTID = struct.Struct("<16sq17xQ")
+"""UUID, number, and time with a byte of the next field, behind the flags of a GTID_LOG_EVENT."""
 
 
 def _begin_tagged(event: Event) -> TransactionBegin:

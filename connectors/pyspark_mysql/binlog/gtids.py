@@ -175,6 +175,9 @@ class GtidSet:
         else:
             del self.spans[gtid[:2]]
 
+    def __bool__(self) -> bool:
+        return bool(self.spans)
+
     def __len__(self) -> int:
         return sum(high - low for spans in self.spans.values() for low, high in spans)
 

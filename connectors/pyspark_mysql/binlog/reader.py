@@ -15,7 +15,6 @@ from typing import IO, NamedTuple, TypeAlias
 from pyspark_mysql.binlog import events
 from pyspark_mysql.binlog.carrying import Carrier, NotCarried
 from pyspark_mysql.binlog.events import (
-    CHECKSUM,
     HEADER,
     Event,
     LogFile,
@@ -133,7 +132,6 @@ class BinlogReader:
         # A place whose transaction is a text only once somebody asks.
         self._place: tuple[LogFile, int, Gtid | str] | None = behind
         self._file, self._passed_any = LogFile(), False
-        self._checksum = 0
         # The current transaction: its offset in its file; its remaining bytes (MySQL); whether its
         # last event was read (MariaDB); whether its rows are emitted; whether it has rows of a
         # followed table, emitted or not.
@@ -170,34 +168,29 @@ class BinlogReader:
         """The steps of the wanted transactions, until all of them have been read."""
         # Applications write many transactions of one row, so this loop has few calls for an event.
         outside, begins, mariadb = events.OUTSIDE, events.BEGINS, self._mariadb
+        takes, rotate, description = self._takes, events.ROTATE, events.FORMAT
         for event in found:
-            kind = event.kind
-            if kind == events.ROTATE:
+            kind = event[0]
+            if kind == rotate:
                 self._file = LogFile(events.file_name(event))
-            elif kind == events.FORMAT:
+            elif kind == description:
                 self._file = self._file.begun(event)
-                self._checksum = events.checksum_size(event)
                 yield from self._broken_off()
             elif kind not in outside:
-                size = event.end - event.at + HEADER
-                body = _checked(event) if self._checksum else event
                 if kind in begins:
-                    yield from self._broken_off()
-                    self._start(begins[kind](body), event.end_in_file - size)
-                self._left -= size
-                self._take(body)
-                if (begin := self._begin) and (self._over if mariadb else self._left <= 0):
+                    if self._begin:
+                        yield from self._broken_off()
+                    self._start(begins[kind](event), event.end_in_file - event.size)
+                self._left -= len(event[1]) - event[2] + HEADER
+                begin, take = self._begin, takes.get(kind)
+                if take and begin:
+                    take(event, begin)
+                else:  # many transactions may be irrelevant: their events are not decoded
+                    _require_known(event)
+                if begin and (self._over if mariadb else self._left <= 0):
                     yield from self._ended(begin)
             if self._wanted.is_complete:
                 return
-
-    def _take(self, event: Event) -> None:
-        # Many transactions may be irrelevant: their events are not decoded.
-        take = self._takes.get(event.kind)
-        if take is not None and self._begin is not None:
-            take(event, self._begin)
-        else:
-            _require_known(event)
 
     def _start(self, begin: TransactionBegin, at: int) -> None:
         known, self._behind = self._behind, None
@@ -270,9 +263,12 @@ class BinlogReader:
         if not event.data[event.at]:
             self._refuse_rows(begin, UNDECIDED)
 
-    def _payload(self, event: Event, begin: TransactionBegin) -> None:  # noqa: ARG002
+    def _payload(self, event: Event, begin: TransactionBegin) -> None:
         for one in events.payload(event):
-            self._take(one)
+            if take := self._takes.get(one.kind):
+                take(one, begin)
+            else:
+                _require_known(one)
 
     def _statement(self, event: Event, begin: TransactionBegin) -> None:
         """Refuse a statement that may have changed the table, or that rolls back rows of it."""
@@ -341,18 +337,6 @@ class BinlogReader:
             self._hold(RowChanges(begin, operation, *found, data))
         else:
             self._hold(BinlogRefusal(begin.gtid, *GAPS))
-
-
-def _checked(event: Event) -> Event:
-    """The event without its checksum."""
-    if not event.is_whole:
-        raise StoreRefused(
-            "An event of the binary log does not match its checksum",
-            why="the event was damaged on the server's disk or on the network",
-            todo="check the log with mysqlbinlog --verify-binlog-checksum, or try again",
-        )
-    kind, data, at, end = event
-    return Event(kind, data, at, end - CHECKSUM)
 
 
 class _Spool:

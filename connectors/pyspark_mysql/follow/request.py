@@ -64,8 +64,8 @@ def log_between(session: MySqlSession, begin: str, place: LogPlace | None) -> Ev
             if event.kind == events.ROTATE:
                 file = events.file_name(event)
             elif event.kind in events.BEGINS and place and file == place.file.name:
-                size = event.end - event.at + events.HEADER
-                if event.end_in_file - size >= place.at:
+                reached = event.end_in_file - event.size >= place.at
+                if reached:
                     return
             yield event
 
