@@ -68,6 +68,12 @@ OPTIONS = (
         "write",
     ),
     Option(
+        "script",
+        "Update: a Painless script that changes the document by each row, once and in order."
+        " `params` has the columns: `ctx._source.total += params.amount`. A new document has the"
+        " key's columns.",
+    ),
+    Option(
         "opColumn",
         "Upsert: a column with the operation of each row, which is not stored: I, U, D; insert,"
         " update, delete; Debezium's c, u, d, r; `_change_type` of Spark and Delta.",

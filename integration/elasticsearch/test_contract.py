@@ -23,6 +23,7 @@ from integration.support.kit import (
     counting,
     index_of_elasticsearch,
 )
+from integration.support.marks import slow_cases
 from integration.support.proxy import Proxy
 from integration.support.servers.elasticsearch import connect
 
@@ -50,6 +51,14 @@ TARGET = {
     },
 }
 REFUSING = "sparkonce-kit-refuses"
+ADDS = """def n = ctx._source.n == null ? 0L : ctx._source.n;
+if (n == Long.MAX_VALUE) throw new IllegalArgumentException('too large');
+ctx._source.n = n + params.n"""
+MODES = {
+    "append": {"writeMode": "append"},
+    "increment": {"writeMode": "increment", "key": "id"},
+    "script": {"writeMode": "update", "key": "id", "script": ADDS},
+}
 
 
 class ElasticsearchSubject(ConnectorSubject):
@@ -63,9 +72,7 @@ class ElasticsearchSubject(ConnectorSubject):
         if mode == "append" and not has_script_processor(self.client):
             self.limits |= {"refusal": "this server has no script processor to refuse rows with"}
         self.indices = f"{world}-ledger", f"{world}-log", f"{world}-target"
-        options = {"url": url, "index": self.indices[2], "indexPrefix": world, "writeMode": mode}
-        if mode == "increment":
-            options["key"] = "id"
+        options = {"url": url, "index": self.indices[2], "indexPrefix": world, **MODES[mode]}
         nowhere = {"url": "http://127.0.0.1:1", "timeout": "2"}
         super().__init__(ElasticsearchConnector(), options, nowhere=nowhere)
 
@@ -79,7 +86,7 @@ class ElasticsearchSubject(ConnectorSubject):
 
     def refuse(self, row: str) -> Callable[[], None]:
         """Let the mapping refuse it: its number becomes a word; or let its sum be too large."""
-        if self.mode == "increment":
+        if self.mode != "append":
             self.client.index(index=self.indices[2], id=row, document={"n": 2**63 - 1})
             return lambda: self.client.delete(index=self.indices[2], id=row)
         words = {"script": {"source": f"if (ctx.id == '{row}') ctx.n = 'a word'"}}
@@ -135,7 +142,7 @@ def worlds(elasticsearch_server: Any) -> Iterator[list[str]]:
             client.indices.delete(index=f"{name}-ledger,{name}-log,{name}-target")
 
 
-@pytest.fixture(params=["append", pytest.param("increment", marks=pytest.mark.slow)])
+@pytest.fixture(params=["append", *slow_cases("increment", "script")])
 def new_subject(
     request: pytest.FixtureRequest,
     worlds: list[str],
@@ -291,12 +298,13 @@ def test_a_stream_is_exactly_once(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", ["Q03", "Q08"])
-def test_an_append_is_exactly_once(
-    bench: Bench, index: Index, java: dict[str, str], rule: str
+@pytest.mark.parametrize("mode", ["append", "script"])
+def test_another_mode_is_exactly_once(
+    bench: Bench, index: Index, java: dict[str, str], mode: str, rule: str
 ) -> None:
-    """Its documents are named by their chunks, which no other test of these rules does."""
+    """Appended documents are named by their chunks, and a script is the user's."""
     sink = counting(index.url, index, env=java)
-    options = {"url": index.url, "index": index, "writeMode": "append"}
+    options = {"url": index.url, "index": index, **MODES[mode]}
     run_check(bench, rule, replace(sink, options=options)).insist()
 
 

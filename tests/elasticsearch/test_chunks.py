@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from tests.elasticsearch.support import batch, encoder, sent
 
 from pyspark_elasticsearch.server.bulk import operations
-from pyspark_elasticsearch.write.chunks import chunk_name, packed, unpacked
-from pyspark_elasticsearch.write.chunks import letter as of_lines
-from pyspark_elasticsearch.write.documents import MODES, script
+from pyspark_elasticsearch.write.chunks import chunk_name, dead_letters, packed, unpacked
+from pyspark_elasticsearch.write.documents import script
 from sparkonce.errors import BadRow
 from sparkonce.values import letters
 
@@ -172,14 +171,15 @@ def test_version_is_the_number_or_the_microseconds_since_1970(
     told = [(name, about["version"], about["version_type"]) for name, about, _ in found]
     assert told == [("index", version, "external"), ("delete", version, "external")]
     *_, delete = operations(unpacked(encode(rows)).lines)
-    held = json.loads(of_lines("why", delete, encode.documents).row)
+    (letter,) = dead_letters("why", delete, encode.documents)
+    held = json.loads(letter.row)
     row = letters.of_row("why", rows.slice(1), schema).row
     assert held == {**json.loads(row), "op": "d"}
 
 
 @pytest.mark.parametrize("mode", ["update", "increment"])
 def test_script_has_its_guard_and_no_line_ends(mode: str) -> None:
-    text = script(MODES[mode])
+    text = script(encoder(key="k", routing="j", writeMode=mode).documents)
     assert "mine.done.contains(params.o)" in text
     assert "\n" not in text
 
@@ -290,7 +290,8 @@ def test_letter_of_an_operation_has_what_was_sent_of_its_row(
     encode = encoder(DELETED, **given)
     found = unpacked(encode(batch([dict(zip("sxdo", row, strict=True))], DELETED)))
     (one,) = operations(found.filled("", 1, '"params":{'))
-    held = json.loads(of_lines("why", one, encode.documents).row)
+    (letter,) = dead_letters("why", one, encode.documents)
+    held = json.loads(letter.row)
     wanted = {"s": row[0], "x": row[1], "d": row[2], "o": row[3]}
     if made is not None:
         wanted = {n: value for n, value in zip("sxdo", made, strict=True) if value != "-"}
@@ -303,4 +304,5 @@ def test_letter_of_an_increment_has_its_routing() -> None:
     encode = encoder(key="k", routing="j", writeMode="increment")
     row = {"k": "a", "j": "r", "n": 1}
     (one,) = operations(unpacked(encode(batch([row]))).filled("", 1, '"params":{'))
-    assert json.loads(of_lines("why", one, encode.documents).row) == row
+    (letter,) = dead_letters("why", one, encode.documents)
+    assert json.loads(letter.row) == row

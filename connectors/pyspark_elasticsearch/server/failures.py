@@ -69,7 +69,8 @@ BY_TYPE = {
     "strict_dynamic_mapping_exception": _row("the mapping is strict and lacks a field"),
     "illegal_argument_exception": _row("the cluster cannot store this document"),
     "script_exception": _row(
-        "the number can't be added to the stored value", "correct the document"
+        "the number can't be added to the stored value, or option script raised an error",
+        "correct the document or the script",
     ),
     "document_missing_exception": _row("the document does not exist"),
     "routing_missing_exception": _row("the mapping requires a routing; set option routing"),

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from pyspark_elasticsearch.server import bulk
 from pyspark_elasticsearch.target import templates
 from pyspark_elasticsearch.write import values
-from pyspark_elasticsearch.write.documents import BulkMode, Documents, RowGuard, script
+from pyspark_elasticsearch.write.documents import Documents, RowGuard, script
 from sparkonce.change import UNORDERED, Emptied, behind_emptying, split_operations
 from sparkonce.exactly_once.bad_rows import reasons
 from sparkonce.protocol import Reasons
@@ -47,11 +47,12 @@ class Slot(NamedTuple):
     """The part of a line that a row fills."""
 
     what: str
-    """A part of the action; or a column's JSON: ``value``, ``left`` (out if null), ``document``."""
+    """A part of the line; or a column's JSON: ``value``, ``left`` (out if null), ``document``."""
     column: str = ""
 
 
 ID, INDEX, VERSION, ROUTING = Slot("id"), Slot("index"), Slot("version"), Slot("routing")
+ROWS = Slot("rows")  # of the user's script
 Line: TypeAlias = tuple[str | Slot, ...]
 
 
@@ -117,11 +118,11 @@ def chunk_name(attempt: str, seq: int) -> str:
     return f"{short}.{seq}."
 
 
-def begun_script(mode: BulkMode, sink: str, fence: int, ordinal: int) -> str:
+def begun_script(documents: Documents, sink: str, fence: int, ordinal: int) -> str:
     """The beginning of a chunk's script, up to member ``a``, the changes of a row."""
-    if not mode.script:
+    if not documents.mode.script:
         return ""
-    source, name = json.dumps(script(mode)), json.dumps(sink)
+    source, name = json.dumps(script(documents)), json.dumps(sink)
     return f'"lang":"painless","source":{source},"params":{{"s":{name},"f":{fence},"o":{ordinal},'
 
 
@@ -132,7 +133,9 @@ class ChunkEncoder:
         self.documents = documents
         self.written = _written(documents)
         self.deleted = (*_action(documents, "delete"), "}}\n")
-        slots = [piece for piece in self.written if isinstance(piece, Slot) and piece.column]
+        self.row = ("{", *_members(documents.columns), "}") if documents.script else ()
+        line = (*self.written, *self.row)
+        slots = [piece for piece in line if isinstance(piece, Slot) and piece.column]
         self.left = {one: f",{_member(one.column)}" for one in slots if one.what == "left"}
         held = [*(one.column for one in slots if one.what != "document"), documents.routing]
         self.columns = list(dict.fromkeys(filter(None, held)))
@@ -175,6 +178,8 @@ class ChunkEncoder:
             rows = values.with_documents(rows, documents.row, doing)
         ids, parts = values.ids(rows, documents.key), documents.parts
         index = templates.names(parts, rows, documents.reserved) if parts else None
+        if documents.script:
+            return self._scripted(rows, ids)
         if documents.key and documents.order is None:
             # With versions of a column the server keeps the highest one, in any order.
             place = ids if index is None else values.joined(index, "/", ids)
@@ -184,11 +189,17 @@ class ChunkEncoder:
                     one if one is None else one.take(kept) for one in (ids, index, deleted)
                 )
         held = self._held(rows, ids, index)
-        written = values.joined(*(held.get(piece, piece) for piece in self.written))
+        written = _filled(self.written, held)
         if deleted is None:
             return written
-        deletions = values.joined(*(held.get(piece, piece) for piece in self.deleted))
-        return pc.if_else(deleted, deletions, written)
+        return pc.if_else(deleted, _filled(self.deleted, held), written)
+
+    def _scripted(self, rows: pa.RecordBatch, ids: Any) -> Any:
+        """A line for each document, with all its rows: a part of them must not repeat."""
+        held = self._held(rows, ids, None)
+        kept, lists = values.listed(ids, _filled(self.row, held))
+        held = {slot: one.take(kept) for slot, one in held.items() if one is not None}
+        return _filled(self.written, {**held, ROWS: lists})
 
     def _held(self, rows: pa.RecordBatch, ids: Any, index: Any | None) -> dict[Any, Any]:
         """The values of the slots in each row's line."""
@@ -207,6 +218,10 @@ class ChunkEncoder:
         return held
 
 
+def _filled(line: Line, held: Mapping[Any, Any]) -> Any:
+    return values.joined(*(held.get(piece, piece) for piece in line))
+
+
 def _written(documents: Documents) -> Line:
     """The line of a row whose operation is not a delete."""
     mode = documents.mode
@@ -217,9 +232,10 @@ def _written(documents: Documents) -> Line:
         # Parallel chunks may change one document, so the node retries. With scripted_upsert the
         # script also writes its guard into a new document.
         retried = ',"retry_on_conflict":20}}\n'
-        begun = retried + f'{{"scripted_upsert":true,"script":{{{SCRIPT_MARK}"a":{{'
-        new = ('}}},"upsert":{', *_members(documents.key), "}}\n")
-        return (*action, begun, *_changes(documents), *new)
+        begun = retried + f'{{"scripted_upsert":true,"script":{{{SCRIPT_MARK}"a":'
+        changes = ("[", ROWS, "]") if documents.script else ("{", *_changes(documents), "}")
+        new = ('}},"upsert":{', *_members(documents.key), "}}\n")
+        return (*action, begun, *changes, *new)
     if documents.row:
         return (*action, "}}\n", Slot("document", documents.row), "\n")
     stamp = f"{STAMP_MARK}," if documents.alias else ""
@@ -259,12 +275,19 @@ def _member(name: str) -> str:
     return f"{json.dumps(name, ensure_ascii=False)}:"
 
 
-def letter(reason: str, operation: bytes, documents: Documents) -> Letter:
-    """The dead letter of a rejected operation, from its lines alone."""
+def dead_letters(reason: str, operation: bytes, documents: Documents) -> list[Letter]:
+    """The dead letters of a rejected operation, from its lines alone: one, or one for each row."""
     schema = documents.arrow
-    trees = _trees(operation, documents, schema)
-    schema = schema or pa.schema([(name, pa.string()) for name in trees])
-    return letters.of_trees(reason, trees, schema, documents.key)
+    if documents.script:
+        found = from_json.parse_tree(operation.partition(b"\n")[2])["script"]["params"]["a"]
+    else:
+        found = [_trees(operation, documents, schema)]
+    return [
+        letters.of_trees(
+            reason, one, schema or pa.schema([(name, pa.string()) for name in one]), documents.key
+        )
+        for one in found
+    ]
 
 
 def _trees(operation: bytes, documents: Documents, schema: pa.Schema) -> dict[str, from_json.Tree]:

@@ -101,7 +101,11 @@ class DeadLetterWriter:
             # Also letters of earlier tries: a driver may have died between verdict and letter.
             name = chunk_name(place.attempt, place.seq)
             judged = verdict["letters"].items()
-            letters = {f"{name}{at}": self._letter(at, one, sent) for at, one in judged}
+            letters = {
+                f"{name}{at}.{nth}" if nth else f"{name}{at}": letter
+                for at, reason in judged
+                for nth, letter in enumerate(self._letters(at, reason, sent))
+            }
             partition = self._partitions[place.attempt]
             about = {"sink": manifest.sink, "epoch": manifest.epoch, "partition": partition}
             dead_letters.write(self.log.cluster, verdict["index"], about, letters)
@@ -143,14 +147,14 @@ class DeadLetterWriter:
             rows = sent.chunk.weight(sent.place.rows, one.operation.position)
             self.counter.add(why, message(one.item.error), rows)
 
-    def _letter(self, at: str, reason: str, sent: SentChunk) -> DocumentLetter:
-        """The letter of a verdict, with the row from the chunk."""
+    def _letters(self, at: str, reason: str, sent: SentChunk) -> list[DocumentLetter]:
+        """The letters of a verdict, with the rows from the chunk."""
         if at.isdigit():
             lines = sent.operations[int(at)]
-            letter = chunks.letter(reason, lines, self.documents)
-            return DocumentLetter(*self._named(lines), letter)
+            found = chunks.dead_letters(reason, lines, self.documents)
+            return [DocumentLetter(*self._named(lines), one) for one in found]
         bad = sent.chunk.bad[int(at[1:])]
-        return DocumentLetter(self.documents.index, "", bad._replace(reason=reason))
+        return [DocumentLetter(self.documents.index, "", bad._replace(reason=reason))]
 
     def _named(self, operation: bytes) -> tuple[str, str]:
         """The index and the id of an operation's document."""
@@ -320,7 +324,7 @@ class Delivery(EpochDelivery[SentChunk]):
         lines = chunk.filled(
             name=chunk_name(place.attempt, place.seq),
             version=version,
-            script=begun_script(self.documents.mode, self.manifest.sink, fence, ordinal),
+            script=begun_script(self.documents, self.manifest.sink, fence, ordinal),
             stamp=aliases.stamp(self.manifest.sink, fence),
         )
         if judged:

@@ -56,6 +56,9 @@ BULK_MODES: Mapping[type[Change], BulkMode] = {
     Delete: BulkMode("deletes the documents with these keys", "delete", RowGuard.VERSION),
 }
 
+SCRIPTED = BulkMode("", "update", RowGuard.SCRIPT, script="script", in_order=True)
+"""An update by a script of the user's."""
+
 MODES = {one.__name__.lower(): mode for one, mode in BULK_MODES.items()}
 """The modes by the value of option ``writeMode``."""
 
@@ -78,11 +81,17 @@ class Documents:
     overwrites: bool = False  # whether they replace everything that an alias shows
     row: str | None = None  # the column that has the whole document as JSON
     adds: bool = False  # whether to map columns that the index lacks
+    script: str = ""  # the user's script, which changes a document by a row
 
     @property
     def mode(self) -> BulkMode:
         """How to write them."""
-        return BULK_MODES[type(self.change)]
+        return SCRIPTED if self.script else BULK_MODES[type(self.change)]
+
+    @property
+    def fields(self) -> Names:
+        """The columns that are fields of documents."""
+        return self.key if self.script else self.columns
 
     @property
     def key(self) -> Names:
@@ -130,12 +139,19 @@ def key_of(does: Change) -> Names:
     return () if isinstance(does, Append) else does.key
 
 
+def script(documents: Documents) -> str:
+    """The script of an operation: the guard, and the change after it."""
+    return declared(documents.script) + _guarded(documents.mode.script)
+
+
+def declared(own: str) -> str:
+    """The user's script as a function; empty if there is none."""
+    return f"void change(Map ctx, Map params) {{\n{own}\n}}\n" if own else ""
+
+
 @cache
-def script(mode: BulkMode) -> str:
-    """The script of a write mode: the guard, and the change after it."""
+def _guarded(change: str) -> str:
     folder = files(__package__)
-    texts = [
-        folder.joinpath(f"{name}.painless").read_text("utf-8") for name in ("guard", mode.script)
-    ]
+    texts = [folder.joinpath(f"{name}.painless").read_text("utf-8") for name in ("guard", change)]
     lines = (line.strip() for text in texts for line in text.splitlines())
     return " ".join(" ".join(line for line in lines if not line.startswith("//")).split())

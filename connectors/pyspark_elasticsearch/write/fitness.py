@@ -185,7 +185,7 @@ def _of_aliases(target: Target, documents: Documents) -> Iterator[checks.Contrad
 def _of_fields(target: Target, documents: Documents) -> Iterator[checks.Contradiction]:
     """Columns that a strict mapping lacks: the index would reject all rows once decided."""
     fields, strict = target.fields, str(target.mappings.get("dynamic")) == "strict"
-    for name in documents.columns if strict else ():
+    for name in documents.fields if strict else ():
         yield (
             # A dot leads into an object, which may have another mapping.
             name not in fields and name.partition(".")[0] not in fields,

@@ -62,6 +62,7 @@ def plan(options: Options, schema: pa.Schema) -> Plan[Documents]:
         create=lookup.definition(stored, own_field) if options["createIndex"] else None,
         row=row,
         adds=options["addColumns"],
+        script=options["script"] or "",
     )
     return Plan(
         target=f"index:{documents.index}",
@@ -162,6 +163,25 @@ def _of_modes(does: Change, options: Options) -> Iterator[checks.Contradiction]:
         "a document from rowColumn replaces the stored one as a whole",
         "leave rowColumn out, or use writeMode=upsert",
     )
+    yield (
+        options["script"] and not isinstance(does, Update),
+        both.format("script"),
+        "a script changes the stored document by a row",
+        "leave script out, or use writeMode=update",
+    )
+    yield (
+        options["script"] and options["nulls"] == "keep",
+        "Options script and nulls=keep contradict each other",
+        "the script decides what a null does",
+        "leave nulls out, and compare with null in the script",
+    )
+    for other in ("createIndex", "addColumns"):
+        yield (
+            options["script"] and options[other],
+            f"Options script and {other} contradict each other",
+            "only the script tells the fields of documents",
+            f"leave {other} out, and create the index with its mapping (PUT <index>)",
+        )
     yield (
         options["createIndex"] and isinstance(does, Delete),
         both.format("createIndex"),

@@ -13,13 +13,13 @@ from pyarrow import types
 
 from pyspark_elasticsearch.journal import indices
 from pyspark_elasticsearch.server.client import Cluster, path
-from pyspark_elasticsearch.server.failures import message
+from pyspark_elasticsearch.server.failures import causes, message
 from pyspark_elasticsearch.target import aliases, pipelines, templates
 from pyspark_elasticsearch.target import lookup as targets
 from pyspark_elasticsearch.target.lookup import GUARD, OWN, STAMP, Target
 from pyspark_elasticsearch.target.placement import behind
 from pyspark_elasticsearch.write import fitness
-from pyspark_elasticsearch.write.documents import Documents, RowGuard
+from pyspark_elasticsearch.write.documents import Documents, RowGuard, declared
 from pyspark_elasticsearch.write.plan import named_twice, own_index
 from sparkonce import checks
 from sparkonce.errors import OptionError, SparkonceError, StoreError, StoreRefused, error_text
@@ -203,6 +203,7 @@ def _require_fit(
     through = _fit_pipelines(cluster, documents, found.settings)
     if documents.mode.guard is RowGuard.SCRIPT:
         _map(cluster, found, GUARD)
+        _require_compiles(cluster, found, documents)
     elif documents.alias:
         _map(cluster, found, STAMP)
     if documents.mode.verb == "delete" or documents.op:
@@ -219,6 +220,25 @@ def _fit_pipelines(
     found = pipelines.tree(cluster, first)
     pipelines.require_kept(documents, found)
     return found
+
+
+def _require_compiles(cluster: Cluster, target: Target, documents: Documents) -> None:
+    """Reject a script that the cluster can't compile, by an operation that changes nothing."""
+    if not documents.script:
+        return
+    probe = {"source": declared(documents.script) + "ctx.op = 'none';", "lang": "painless"}
+    body = {"scripted_upsert": True, "script": probe, "upsert": {}}
+    at = path(target.name, "_update", "sparkonce-compiles")
+    doing, params = f"compiling option script on {target.name}", {"routing": "sparkonce"}
+    status, answer = cluster.ask(doing, "POST", at, body=body, params=params, allow=(400,))
+    if status == 400:
+        found = [one for one in causes(answer["error"]) if one.get("script_stack")]
+        near = " ".join(map(str, found[0]["script_stack"])) if found else ""
+        raise OptionError(
+            f"Option script can't be compiled: {message(answer['error'])} {near}".rstrip(),
+            why="the cluster runs it as the body of a function with ctx and params, in Painless",
+            todo="correct the script; it can't declare functions",
+        )
 
 
 def _map(cluster: Cluster, target: Target, own: Mapping[str, Any]) -> None:

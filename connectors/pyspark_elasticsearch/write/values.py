@@ -89,6 +89,16 @@ def folded(
     return pa.record_batch(columns, rows.schema.names), kept
 
 
+def listed(ids: Any, texts: Any) -> tuple[Any, Any]:
+    """For each id the position of its last row, and the texts of its rows with commas between."""
+    coded = ids.dictionary_encode()
+    held = pa.table({"id": coded.indices, "row": _numbers(len(ids)), "text": texts})
+    grouped = held.group_by("id", use_threads=False)  # threads would not keep the order
+    done = grouped.aggregate([("row", "max"), ("text", "list")]).sort_by("row_max").combine_chunks()
+    rows, lists = (done.column(name).combine_chunks() for name in ("row_max", "text_list"))
+    return rows, pc.binary_join(lists, ",")
+
+
 def _numbers(count: int) -> Any:
     return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count)), 1)
 
