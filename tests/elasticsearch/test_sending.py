@@ -16,7 +16,9 @@ from pyspark_elasticsearch.journal.dead_letters import DocumentLetter
 from pyspark_elasticsearch.journal.records import Destination
 from pyspark_elasticsearch.server import bulk
 from pyspark_elasticsearch.server.client import Answer
-from pyspark_elasticsearch.write.sending import RefusedDocument, Sender
+from pyspark_elasticsearch.write import proof
+from pyspark_elasticsearch.write.proof import RefusedDocument
+from pyspark_elasticsearch.write.sending import Sender
 from sparkonce import codec
 from sparkonce.change import Append, Delete, Increment, Update, Upsert
 from sparkonce.errors import StoreRefused
@@ -25,19 +27,24 @@ from sparkonce.values.letters import Letter
 
 CONFLICT = {"type": "version_conflict_engine_exception", "reason": "current version [1]"}
 UNKNOWN = {"type": "new_exception", "reason": "words"}
+MISSING = {"type": "document_missing_exception", "reason": "[1]: document missing"}
 BUSY = {"type": "es_rejected_execution_exception", "reason": "queue is full"}
 
 
 class Cluster:
-    """Says the same of each operation, whatever it is asked."""
+    """Says the same of each operation, whatever it is asked; it can write rows once more."""
 
     timeout = 0.0
+    proves = True
 
     def __init__(self, *said: tuple[int, Any]) -> None:
         self.items = [{"index": {"status": status, "error": error}} for status, error in said]
 
-    def ask(self, *_: object, **__: object) -> Answer:
-        return Answer(200, {"items": self.items})
+    def ask(self, doing: str = "", *_: object, body: bytes = b"", **__: object) -> Answer:
+        if doing != proof.DOING:
+            return Answer(200, {"items": self.items})
+        one = {"status": 200} if self.proves else {"status": 404, "error": MISSING}
+        return Answer(200, {"items": [{"update": one}] * body.count(b'{"update"')})
 
 
 class Records:
@@ -86,6 +93,23 @@ def test_row_that_is_appended_again_finds_itself() -> None:
     assert send(Cluster((201, None), (409, CONFLICT)), "append") == []
 
 
+def test_row_of_which_only_the_primary_knew_is_sent_again() -> None:
+    class LostOnce(Cluster):
+        timeout, proves = 5.0, False
+
+        def ask(self, doing: str = "", *_: object, body: bytes = b"", **__: object) -> Answer:
+            answer = super().ask(doing, body=body)
+            if doing == proof.DOING:  # its copy takes over, and lacks the row
+                self.items = [{"create": {"status": 201}}]
+            else:
+                asked.append(body)
+            return answer
+
+    asked = list[bytes]()
+    assert send(LostOnce((409, CONFLICT)), "append") == []
+    assert len(asked) == 2
+
+
 FENCE, MICROS = 1_795_000_000_000 << 20, 1_795_000_000_000_000
 
 
@@ -119,9 +143,10 @@ def test_version_beyond_counter_and_clock_is_not_taken_for_a_later_decision(
 
 def test_letter_that_is_not_known_to_be_there_is_no_letter_written() -> None:
     letter = {"a": DocumentLetter("x", "1", Letter("words", "{}"))}
-    dead_letters.write(Cluster((409, CONFLICT)), "bad", {}, letter)  # type: ignore[arg-type]
-    with pytest.raises(StoreRefused, match=r"409 new_exception: words"):
-        dead_letters.write(Cluster((409, UNKNOWN)), "bad", {}, letter)  # type: ignore[arg-type]
+    dead_letters.write(Cluster((200, None)), "bad", {}, letter)  # type: ignore[arg-type]
+    for error in (UNKNOWN, CONFLICT):
+        with pytest.raises(StoreRefused, match=f"409 {error['type']}"):
+            dead_letters.write(Cluster((409, error)), "bad", {}, letter)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("mode", ["append", "upsert", "increment"])

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 from pyspark_elasticsearch.journal import indices
 from pyspark_elasticsearch.server import bulk, reads
 from pyspark_elasticsearch.server.client import Cluster, path
-from pyspark_elasticsearch.server.failures import classify, of_answer
+from pyspark_elasticsearch.server.failures import of_answer
 from sparkonce.codec import require_kinds
-from sparkonce.errors import FailureKind
 from sparkonce.letterbox import LetterKind, StoredLetter, kinds, moment, readable
 from sparkonce.values.letters import Letter
 
@@ -65,7 +64,7 @@ Letters = Mapping[str, DocumentLetter]  # by id in the index of dead letters
 
 
 def write(cluster: Cluster, index: str, about: Mapping[str, Any], letters: Letters) -> None:
-    """Write letters under their ids; existing ones stay unchanged."""
+    """Write letters under their ids; those of an earlier try are written again."""
     # Each time: in a deleted index, the first letter would create it with guessed mappings.
     indices.ensure(cluster, index, "dead_letter")
     about = {**about, "at": time.time_ns() // 1_000_000}
@@ -83,8 +82,9 @@ def write(cluster: Cluster, index: str, about: Mapping[str, Any], letters: Lette
 def _send(
     cluster: Cluster, index: str, about: dict[str, Any], letters: Letters, most: int = LONGEST_ROW
 ) -> None:
+    # Not `create`: a conflict would not prove that all copies have the letter (see `write.proof`).
     text = b"".join(
-        b"%s\n%s\n" % (json.dumps({"create": {"_id": id_}}).encode(), one.document(about, most))
+        b"%s\n%s\n" % (json.dumps({"index": {"_id": id_}}).encode(), one.document(about, most))
         for id_, one in letters.items()
     )
     items = bulk.send(cluster, WRITING, path(index, "_bulk"), text, len(letters))
@@ -94,7 +94,7 @@ def _send(
             _send(cluster, index, about, {id_: letter}, ROOM)
         return
     for item in items:
-        if not item.done and classify(item.status, item.error).kind is not FailureKind.CONFLICT:
+        if not item.done:
             raise of_answer(item.status, item.error, WRITING)
 
 

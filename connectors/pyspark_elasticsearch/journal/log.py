@@ -94,8 +94,12 @@ class StagingLog:
         head = json.dumps(about).encode()[:-1] + b',"payload":"'
         body = b"".join([head, base64.b64encode(chunk.payload), b'"}'])
         target = path(self.indices.log, "_create", place.id)
-        # A conflict is this very chunk, staged before: its id contains rows and size.
         answer = self.cluster.ask("staging rows", "PUT", target, body=body, allow=(409, 413))
+        if answer.status == 409:
+            # This very chunk, staged before: its id contains rows and size. Only a write proves
+            # that all copies have it, see `pyspark_elasticsearch.write.proof`.
+            target = path(self.indices.log, "_doc", place.id)
+            answer = self.cluster.ask("staging rows", "PUT", target, body=body, allow=(413,))
         if answer.status == 413:
             raise ChunkTooLarge(
                 f"Elasticsearch rejected a row of {len(body):,} bytes",

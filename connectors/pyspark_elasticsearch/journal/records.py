@@ -116,9 +116,7 @@ class LedgerRecords:
 
     def progress(self, name: str, token: str) -> int | None:
         """The number of applied chunks; None if this decision is no longer the last one."""
-        stored = self._get(_record(name))
-        last = stored.source and stored.record.token == token
-        return stored.count("applied") if last else None
+        return self.advance(name, token, 0)
 
     def is_over(self, manifest: Manifest) -> bool:
         """Whether a decision is applied, or no longer the last one."""
@@ -133,8 +131,13 @@ class LedgerRecords:
         """
         for _ in range(RACES):
             stored = self._get(_record(name))
-            if not stored.source or stored.record.token != token:
+            if not stored.source:
                 return None
+            if stored.record.token != token:
+                # A node that lags may show a former decision, and rows would be skipped.
+                if self._write({**stored.source, "decided": stored.decided}, stored):
+                    return None
+                continue
             before = stored.count("applied")
             reached = max(before, applied)
             if reached == before and not always:

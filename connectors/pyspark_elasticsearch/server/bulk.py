@@ -22,6 +22,10 @@ WITH_INDEX = {"filter_path": f"{OUTCOMES},items.*._index"}
 """Parameters for an answer that also names the index of each document."""
 
 
+ADDRESS = ("_index", "_id", "routing")
+"""The parts of an action that name its document."""
+
+
 class Item(NamedTuple):
     """The outcome of one operation. Fields that were not asked for are empty."""
 

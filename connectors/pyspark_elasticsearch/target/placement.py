@@ -29,6 +29,9 @@ ADDRESSES = ",".join(
 LOOKS = 3
 PAUSE = 0.2  # seconds between look-ups of a name: nodes learn of its change one after another
 CREATED = 201
+FOUND = {"type": "version_conflict_engine_exception", "reason": "an earlier try wrote the row"}
+"""The error of a row that an index behind the stream has, as of a conflict there."""
+
 LOOKING = "searching for rows of an earlier try"
 LEFT = "under their own routing or over older documents: search for their ids, and correct by hand"
 TIMESTAMP = "@timestamp"  # the field that every document of a data stream needs
@@ -152,7 +155,7 @@ class StreamResender:
         """The outcome of each operation, a ``create``. If this raises, the caller can retry."""
         known, ids = self._since(), [str(action(one)["_id"]) for one in rows]
         # Within one index `create` itself rejects a stored row.
-        done = self._once(known, ids) if len(known) > 1 else set()
+        done = self._once(known, ids) if len(known) > 1 else {}
         rest = [one for one, id_ in zip(rows, ids, strict=True) if id_ not in done]
         answer = post(rest) if rest else []
         missing = [id_ for id_ in ids if id_ not in done]
@@ -165,7 +168,7 @@ class StreamResender:
             # Look up again: a rollover has added an index since.
             self._once(self._since(), later)
         items = iter(answer)
-        return [bulk.DONE if id_ in done else next(items) for id_ in ids]
+        return [bulk.Item(409, FOUND, done[id_]) if id_ in done else next(items) for id_ in ids]
 
     def _since(self) -> list[str]:
         found = backing(self.cluster, self.name)
@@ -178,14 +181,14 @@ class StreamResender:
         # A lifecycle may have deleted that index; then the row may be in any other one.
         return found[found.index(self.since) :] if self.since in found else found
 
-    def _once(self, indices: Sequence[str], ids: Sequence[str]) -> set[str]:
-        """The ids that one of the indices has; of several copies only the first stays."""
-        known: set[str] = set()
+    def _once(self, indices: Sequence[str], ids: Sequence[str]) -> dict[str, str]:
+        """The index of each id that one of them has; of several copies only the first stays."""
+        known: dict[str, str] = {}
         again: list[dict[str, str]] = []
         for index in indices:
             docs = reads.by_id(self.cluster, LOOKING, index, ids)
             found = {doc["_id"] for doc in docs if doc.get("found")}
-            again += [{"_index": index, "_id": id_} for id_ in sorted(found & known)]
-            known |= found
+            again += [{"_index": index, "_id": id_} for id_ in sorted(found & known.keys())]
+            known = {**dict.fromkeys(found, index), **known}
         take_back(self.cluster, again)
         return known

@@ -22,7 +22,8 @@ from pyspark_elasticsearch.write.chunks import DocumentChunk, begun_script, chun
 from pyspark_elasticsearch.write.documents import Documents
 from pyspark_elasticsearch.write.emptying import empty
 from pyspark_elasticsearch.write.preflight import TargetWatch
-from pyspark_elasticsearch.write.sending import ORDINAL_BITS, PAUSE, RefusedDocument, Sender
+from pyspark_elasticsearch.write.proof import RefusedDocument
+from pyspark_elasticsearch.write.sending import ORDINAL_BITS, PAUSE, Sender
 from sparkonce import codec
 from sparkonce.codec import FORGET, reading
 from sparkonce.delivery import DecisionOver, EpochDelivery

@@ -13,7 +13,8 @@ from typing import Any
 from pyspark_elasticsearch.server.bulk import numbered
 from pyspark_elasticsearch.server.client import Cluster, path
 from pyspark_elasticsearch.server.reads import close_point, open_point, pages
-from pyspark_elasticsearch.write.sending import RefusedDocument, Sender
+from pyspark_elasticsearch.write.proof import RefusedDocument
+from pyspark_elasticsearch.write.sending import Sender
 
 DOING, KEEP = "emptying an index", "10m"
 PAGE = 5000

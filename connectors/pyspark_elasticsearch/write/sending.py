@@ -6,7 +6,6 @@ import logging
 import re
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from pyspark_elasticsearch.journal.records import Destination, LedgerRecords
 from pyspark_elasticsearch.server import bulk, failures
@@ -15,6 +14,11 @@ from pyspark_elasticsearch.server.client import Cluster, path
 from pyspark_elasticsearch.server.failures import classify, message, of_answer
 from pyspark_elasticsearch.target.placement import PlacementCheck, StreamResender
 from pyspark_elasticsearch.write.documents import Documents, RowGuard
+from pyspark_elasticsearch.write.proof import (
+    RefusedDocument,
+    unproven_creations,
+    unproven_versions,
+)
 from sparkonce.delivery import DecisionOver
 from sparkonce.errors import RESTART, FailureKind, StoreRefused, StoreUnsafe
 from sparkonce.protocol import Manifest
@@ -33,23 +37,6 @@ LARGEST_REQUEST = 32 * 1024 * 1024
 _CURRENT, _PROVIDED = re.compile(r"current version \[(\d+)\]"), re.compile(r"provided \[(\d+)\]")
 FENCES = 1 << 60
 """From here on, versions are fences, or values of a column in nanoseconds since 1970."""
-
-
-class RefusedDocument(NamedTuple):
-    """A rejected operation, and its answer."""
-
-    operation: Operation
-    item: bulk.Item
-
-    @property
-    def is_conflict(self) -> bool:
-        """Whether the document has a version of another writer, which is not a fault of the row."""
-        return self.item.status == 409
-
-    @property
-    def reason(self) -> str:
-        """The reason in a dead letter."""
-        return f"{self.item.status} {message(self.item.error)}"
 
 
 class Sender:
@@ -128,7 +115,8 @@ class Sender:
                 answer = self._try(pending, again=tried > 0 or not self.fresh)
             if len(pending) > 1 and any(item.status == 413 for item in answer):
                 return refused + self._halves(pending, tried)
-            busy, bad = self._sorted(pending, answer)
+            busy, bad, shown = self._sorted(pending, answer)
+            busy += self._unproven(shown)
             refused += bad
             if busy and time.monotonic() > deadline:
                 raise self._still_busy(busy)
@@ -171,9 +159,9 @@ class Sender:
 
     def _sorted(
         self, pending: Sequence[Operation], answer: list[bulk.Item]
-    ) -> tuple[list[RefusedDocument], list[RefusedDocument]]:
-        """The operations to send again, and the rejected ones."""
-        busy, bad, elsewhere = [], [], 0
+    ) -> tuple[list[RefusedDocument], list[RefusedDocument], list[RefusedDocument]]:
+        """The operations to send again, the rejected ones, and those that an earlier try wrote."""
+        busy, bad, shown, elsewhere = [], [], [], 0
         conflicts = any(item.status == 409 for item in answer)
         # Read after the answer: a fence is drawn before any document has it.
         counter = self.to.index or self.manifest.target
@@ -184,6 +172,7 @@ class Sender:
             if kind is FailureKind.CONFLICT:
                 kind = self._of_conflict(item, drawn)
                 elsewhere += kind is None and _fence_of(item) > drawn and self.documents.is_fenced
+                shown += [RefusedDocument(operation, item)] if kind is None else []
             if kind is FailureKind.INDEX and self.documents.parts:
                 kind = FailureKind.ROW  # its row has named the index; other rows continue
             if kind in (FailureKind.PASSING, FailureKind.LOST):
@@ -199,7 +188,20 @@ class Sender:
                 self._doing,
                 elsewhere,
             )
-        return busy, bad
+        return busy, bad, shown
+
+    def _unproven(self, shown: list[RefusedDocument]) -> list[RefusedDocument]:
+        """Conflicts of which it is open whether all copies have the row."""
+        if self.documents.order:
+            equal = [one for one in shown if _version(_CURRENT, one.item) == _provided(one.item)]
+            found = (
+                unproven_versions(self.cluster, self.target, self.to.index, equal) if equal else []
+            )
+        elif self.documents.mode.guard is RowGuard.ID and shown:
+            found = unproven_creations(self.cluster, self.target, shown)
+        else:  # a later chunk wrote the document, and proves its own rows
+            found = []
+        return found
 
     def _is_nowhere(self, operation: Operation, item: bulk.Item) -> bool:
         """Whether it deletes from a missing index that its row names."""
@@ -220,7 +222,7 @@ class Sender:
             # The document changed between the script's read and write; its guard permits a retry.
             return FailureKind.PASSING
         if not self.documents.is_fenced:
-            of_fences = _version(_CURRENT, item) >= FENCES > _version(_PROVIDED, item)
+            of_fences = _version(_CURRENT, item) >= FENCES > _provided(item)
             return FailureKind.CONFLICT if self.documents.order and of_fences else None
         latest = max(drawn, time.time_ns() // 1_000_000 + SKEW)
         return None if self.to.fence <= _fence_of(item) <= latest else FailureKind.CONFLICT
@@ -267,6 +269,10 @@ class Sender:
 def _fence_of(item: bulk.Item) -> int:
     """The fence in a document's version, from a conflict; -1 if the conflict has none."""
     return _version(_CURRENT, item) >> ORDINAL_BITS
+
+
+def _provided(item: bulk.Item) -> int:
+    return _version(_PROVIDED, item)
 
 
 def _version(which: re.Pattern[str], item: bulk.Item) -> int:

@@ -264,11 +264,15 @@ class Committer:
         return now, since if acknowledged else None
 
     def _finish(self, taken: Ledger, since: float | None, driver: Driver) -> Ledger:
-        done = self.registers.finish(taken, since=since)
-        if (
-            done.owner.query_id == driver.query_id and done.decision.epoch < driver.epoch
-        ):  # a failover lost it
-            raise conflicts.lost_decision(done, driver)
+        for tried in range(1, LOST_RACES + 1):
+            done, since = self.registers.finish(taken, since=since), None
+            if done.owner.query_id != driver.query_id or done.decision.epoch >= driver.epoch:
+                break
+            if self._is_present(done, driver):  # a failover lost it
+                raise conflicts.lost_decision(done, driver)
+            time.sleep(self.patience.wait(tried))  # the node may catch up
+        else:
+            raise contended(driver.name)
         if done.totals.dropped > taken.totals.dropped:
             raise conflicts.given_up(done, driver)
         return done

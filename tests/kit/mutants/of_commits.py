@@ -13,6 +13,7 @@ from tests.ledgers import by_part, with_fields
 
 from sparkonce.errors import RecordDamaged, StoreUnreachable
 from sparkonce.exactly_once.commit import Committer, Standing, leftovers
+from sparkonce.exactly_once.conflicts import lost_decision
 from sparkonce.exactly_once.driver import Driver
 from sparkonce.exactly_once.guards import Verdict, judge
 from sparkonce.exactly_once.ledger import Ledger, from_record, kin_of
@@ -73,6 +74,17 @@ def believes(self: Registers, new: Ledger, step: Step) -> Learned:
         return gives_up(self, new, step)
     except StoreUnreachable:
         return Learned(new)
+
+
+@plant("older ledger after the rows taken for a loss", "C24", CHUNKS, at=f"{COMMITTER}._finish")
+def believes_any_node(
+    self: Committer, taken: Ledger, since: float | None, driver: Driver
+) -> Ledger:
+    """A node that lags says that the epoch is not decided, and the commit fails."""
+    done = self.registers.finish(taken, since=since)
+    if done.decision.epoch < driver.epoch:
+        raise lost_decision(done, driver)
+    return done
 
 
 # -- decisions and what is made of them

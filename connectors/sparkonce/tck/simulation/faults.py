@@ -117,7 +117,7 @@ class FaultyStore:
         self._faults[at] = fault
 
     def answer(self, name: str, old: Record, reads: int) -> None:
-        """Answer the next reads of a record with an older one, as a node that lags does."""
+        """Answer the next reads and swaps of a record with an older one, as a lagging node does."""
         self._old = name, old, reads
 
     def before(self, name: str, hook: Callable[[], object]) -> None:
@@ -131,14 +131,26 @@ class FaultyStore:
         return seen
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        own: dict[str, Callable[..., Any]] = {"apply": self._apply, "read": self._read}
+        own: dict[str, Callable[..., Any]] = {
+            "apply": self._apply,
+            "read": self._read,
+            "swap": self._swap,
+        }
         step = own.get(name) or getattr(self._store, name)
         return lambda *args, **named: self._call(name, lambda: step(*args, **named))
 
     def _read(self, name: str) -> Record:
+        old = self._older(name)
+        return self._store.read(name) if old is None else old
+
+    def _swap(self, name: str, new: Record, over: str, applied: int = 0) -> Record:
+        old = self._older(name)
+        return self._store.swap(name, new, over, applied) if old is None else old
+
+    def _older(self, name: str) -> Record | None:
         known, old, left = self._old
         if name != known or not left:
-            return self._store.read(name)
+            return None
         self._old = known, old, left - 1
         return old
 

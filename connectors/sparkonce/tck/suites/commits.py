@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from unittest import SkipTest
 
@@ -251,6 +252,20 @@ class CommitRules(Contract):
             receipts = run.stage(epoch, rows(epoch, "x"))
             query.faulty().answer(query.name, state, reads)
             with after(f"{reads} reads of the ledger returned an older state"):
+                run.commit(epoch, receipts)
+            query.through = None
+        require_clean(world, query)
+
+    def test_c24_an_older_state_after_the_rows_is_no_loss(self, new_subject: NewSubject) -> None:
+        """A node that lags, or is cut off from the others, answers the last steps of a commit."""
+        world = new_subject()
+        query, run = written(world, 1)
+        state = world.store.read(query.name)
+        for epoch, answers in enumerate((1, 2, 3), 1):
+            run = query.start()
+            receipts, faulty = run.stage(epoch, rows(epoch, "x")), query.faulty()
+            faulty.before("apply", partial(faulty.answer, query.name, state, answers))
+            with after(f"{answers} answers after the rows had an older state"):
                 run.commit(epoch, receipts)
             query.through = None
         require_clean(world, query)
