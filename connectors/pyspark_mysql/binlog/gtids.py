@@ -162,7 +162,11 @@ class GtidSet:
 
     def add(self, gtid: Any) -> None:
         """Add a transaction."""
-        self._join(gtid[:2], (gtid.number, gtid.number + 1))
+        spans, number = self.spans.get(gtid[:2]), gtid[2]
+        if spans and spans[-1][1] == number:  # the usual case: transactions arrive in order
+            spans[-1] = (spans[-1][0], number + 1)
+        else:
+            self._join(gtid[:2], (number, number + 1))
 
     def remove(self, gtid: Any) -> None:
         """Remove a transaction of the set."""
@@ -205,9 +209,6 @@ class GtidSet:
     def _join(self, source: Source, span: Span) -> None:
         # Invariant: spans are sorted, and none touches the next one.
         spans = self.spans.setdefault(source, [])
-        if spans and spans[-1][1] == span[0]:  # the usual case: transactions arrive in order
-            spans[-1] = (spans[-1][0], span[1])
-            return
         merged = list[Span]()
         for low, high in sorted([*spans, span]):
             if merged and low <= merged[-1][1]:

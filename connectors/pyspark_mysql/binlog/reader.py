@@ -231,7 +231,7 @@ class BinlogReader:
         if not self._passed_any:
             self._place = self._file, self._at, begin.gtid
         self._forget()
-        yield TransactionEnd(begin.gtid)
+        yield tuple.__new__(TransactionEnd, (begin.gtid,))
 
     def _forget(self) -> None:
         self._begin = None
@@ -333,8 +333,8 @@ class BinlogReader:
             self._hold(BinlogRefusal(begin.gtid, *PARTIAL_JSON))
             return
         operation, data, is_whole = events.rows(event)
-        if is_whole:
-            self._hold(RowChanges(begin, operation, *found, data))
+        if is_whole:  # faster than the constructor of a named tuple
+            self._hold(tuple.__new__(RowChanges, (begin, operation, *found, data)))
         else:
             self._hold(BinlogRefusal(begin.gtid, *GAPS))
 
