@@ -45,7 +45,13 @@ PREFIX = Option(
     pattern(keys.PREFIX, "1 to 64 of the characters A-Z a-z 0-9 . _ -"),
     "sparkonce",
 )
-TLS = (
+ACCESS = (
+    Option("sentinelUser", "User name at the Sentinels; `user` is that at the servers."),
+    Option("sentinelPassword", "Password at the Sentinels.", secret=True),
+    Option(
+        "sentinelPasswordFile",
+        "File with that password, on the driver and every executor, instead of `sentinelPassword`.",
+    ),
     Option("tlsCaFile", "CA certificates (PEM) for `rediss://`; default: the system's."),
     Option("tlsCertFile", "Client certificate (PEM) for `rediss://`."),
     Option("tlsKeyFile", "Key of the client certificate (PEM)."),
@@ -133,7 +139,7 @@ OPTIONS = (
         integer(0, 100),
     ),
     PREFIX,
-    *TLS,
+    *ACCESS,
     *COMMON,
 )
 
@@ -160,7 +166,7 @@ READING = (
         integer(1, 10_000),
     ),
     PREFIX,
-    *TLS,
+    *ACCESS,
     *READS,
 )
 """The options of `spark.read`."""
@@ -187,7 +193,7 @@ FOLLOWING = (
         " `orders:1526919030474-55`. Separated by commas.",
         entries,
     ),
-    *TLS,
+    *ACCESS,
     *FOLLOWS,
 )
 """The options of `spark.readStream`."""

@@ -273,20 +273,20 @@ def parse(table: Iterable[Option], raw: Mapping[str, str], *, complete: bool = T
     raise several
 
 
-def password(options: Mapping[str, Any]) -> str | None:
-    """The password, from its option or its file; None if neither is set.
+def password(options: Mapping[str, Any], option: str = "password") -> str | None:
+    """The password, from its option or from `File`, the option of its file; None without both.
 
     Raises:
         OptionError: the file can't be read.
     """
-    path = options.get("passwordFile")
+    path = options.get(f"{option}File")
     if not path:
-        return options.get("password")
+        return options.get(option)
     try:
         return Path(path).read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
         raise OptionError(
-            f"Option passwordFile={path!r} can't be read",
+            f"Option {option}File={path!r} can't be read",
             why=getattr(error, "strerror", None) or "it is not UTF-8 text",
             todo="put the file on the driver and every executor, readable by Spark's user",
         ) from None

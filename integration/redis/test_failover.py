@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 import pytest
 import redis
@@ -88,10 +89,35 @@ def test_what_a_replica_has_goes_on_there_under_the_same_url(
     assert receipts[0].rows == (2,)
     with Redis(port=sentinel.port) as client:
         client.execute_command("ACL", "SETUSER", "default", "resetpass", ">secret")
-    with pytest.raises(
-        StoreRefused, match=f"Sentinel 127.0.0.1:{sentinel.port} asks for a password"
-    ):
+    with pytest.raises(StoreRefused, match=f"Sentinel 127.0.0.1:{sentinel.port} refuses the login"):
         query(url, timeout="3").sink.check()
+
+
+def test_sentinels_have_their_own_login(
+    primary: RedisProcess,
+    replica: RedisProcess,  # noqa: ARG001
+    sentinel: SentinelProcess,
+    tmp_path: Path,
+) -> None:
+    url = f"redis+sentinel://app:of-servers@127.0.0.1:{sentinel.port}/{SERVICE}/0"
+    with Redis(port=primary.port) as client:
+        client.execute_command("ACL", "SETUSER", "app", "on", ">of-servers", "~*", "&*", "+@all")
+    with Redis(port=sentinel.port) as client:
+        allowed = ("~*", "&*", "+@all")
+        client.execute_command("ACL", "SETUSER", "watcher", "on", ">of-sentinels", *allowed)
+        client.execute_command("ACL", "SETUSER", "default", "resetpass", ">by-default")
+    file = tmp_path / "password"
+    file.write_text("stale\n")
+    login = {"sentinelUser": "watcher", "sentinelPasswordFile": str(file), "timeout": "3"}
+    with pytest.raises(StoreRefused, match=r"refuses the login: .*sentinelPassword"):
+        query(url, **login).sink.check()
+    file.write_text("of-sentinels\n")  # a secret that rotates, and no new query
+    counting = query(url, **login)
+    counting.run(0, ones([1]))
+    query(url, sentinelPassword="by-default").sink.check()
+    with pytest.raises(StoreRefused, match="refuses the login"):
+        query(url, sentinelUser="watcher", sentinelPassword="wrong", timeout="3").sink.check()
+    assert counts_at(primary) == Counter([1])
 
 
 def test_a_primary_that_no_sentinel_knows_is_named(sentinel: SentinelProcess) -> None:

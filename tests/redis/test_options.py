@@ -136,6 +136,9 @@ def test_increment_of_decimals_is_refused() -> None:
         )
 
 
+LOCKED = "redis+sentinel://:secret@h/mymaster"
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -149,6 +152,10 @@ def test_increment_of_decimals_is_refused() -> None:
         ({"url": "redis://:secret@h", "password": "0th3r"}, "both set the password"),
         ({"url": "redis://h", "tlsCaFile": "ca.pem"}, "speaks no TLS"),
         ({"url": "redis://h", "passwordFile": "/does/not/exist"}, "can't be read"),
+        ({"url": "redis://:secret@h", "sentinelPassword": "0th3r"}, "needs Sentinels"),
+        ({"url": "redis+cluster://h", "sentinelUser": "app"}, "needs Sentinels"),
+        ({"url": LOCKED, "sentinelPassword": "0th3r", "sentinelPasswordFile": "f"}, "contradict"),
+        ({"url": LOCKED, "sentinelPasswordFile": "/does/not/exist"}, "can't be read"),
     ],
 )
 def test_bad_address_is_refused_without_showing_a_password(

@@ -49,7 +49,7 @@ def test_what_passes_is_told_from_what_is_refused(
     assert type(translate(error, "asking")) is kind
 
 
-def test_a_sentinel_that_asks_for_a_password_is_named_once_no_other_tells(
+def test_a_sentinel_that_refuses_the_login_is_named_once_no_other_tells(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Asked:
@@ -75,8 +75,8 @@ def test_a_sentinel_that_asks_for_a_password_is_named_once_no_other_tells(
         Sentinels((locked, away), "m").primary()
     error = translate(refused.value, "asking")
     assert type(error) is StoreRefused
-    assert "Sentinel locked:1 asks for a password" in str(error)
-    assert "requirepass" in error.todo
+    assert "Sentinel locked:1 refuses the login" in str(error)
+    assert "sentinelPassword" in error.todo
 
 
 # -- which nodes of a cluster are asked, and what is believed of their answers

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import redis
 from redis import exceptions
 
+from sparkonce.options import password
 from sparkonce.urls import HOST, require_server
 
 LOGIN = r"(?:[^/?#\s]*@)?"
@@ -62,27 +63,32 @@ class Sentinels:
         hosts: hosts and ports of the Sentinels.
         name: the name of the primary.
         settings: the settings of connections to the Sentinels.
+        login: the options of user and password at the Sentinels.
     """
 
     hosts: tuple[tuple[str, int], ...]
     name: str
     settings: tuple[tuple[str, object], ...] = ()
+    login: tuple[tuple[str, str], ...] = ()
 
     def primary(self) -> tuple[str, int]:
         """Host and port of the primary, from the first Sentinel that knows it.
 
         Raises:
             ConnectionError: no Sentinel knows the primary.
-            ResponseError: a Sentinel that may know the primary asks for a password.
+            ResponseError: a Sentinel that may know the primary refuses the login.
+            OptionError: the file of the password can't be read.
         """
-        said, refused = "no Sentinel knows it", ""
+        said, refused, login = "no Sentinel knows it", "", dict(self.login)
+        # Each time, because secrets rotate.
+        given = login.get("sentinelUser"), password(login, "sentinelPassword")
+        settings = dict(zip(("username", "password"), given, strict=True)) | dict(self.settings)
         for host, port in self.hosts:
             try:
-                settings = {**dict(self.settings), "decode_responses": True}
-                with redis.Redis(host, port, **settings) as one:  # type: ignore[arg-type]
+                with redis.Redis(host, port, decode_responses=True, **settings) as one:  # type: ignore[arg-type]
                     found = one.sentinel_get_master_addr_by_name(self.name)
-            except (exceptions.AuthenticationError, exceptions.NoPermissionError):
-                refused = f"Sentinel {host}:{port} asks for a password, which the connector lacks"
+            except (exceptions.AuthenticationError, exceptions.NoPermissionError) as error:
+                refused = f"Sentinel {host}:{port} refuses the login: {error}"
                 continue
             except redis.RedisError as error:
                 said = str(error)

@@ -12,7 +12,7 @@ from redis.retry import Retry
 
 from pyspark_redis.server.address import Sentinels, nodes, split
 from pyspark_redis.server.nodes import Nodes
-from sparkonce import connections
+from sparkonce import checks, connections
 from sparkonce.connections import shared, used
 from sparkonce.errors import OptionError
 from sparkonce.options import password
@@ -20,6 +20,7 @@ from sparkonce.urls import login
 
 PROTOCOL = 2  # RESP2, which every server and proxy speaks; RESP3 is tested, and has no advantage
 
+SENTINEL_LOGIN = ("sentinelUser", "sentinelPassword", "sentinelPasswordFile")
 TLS = {"tlsCaFile": "ssl_ca_certs", "tlsCertFile": "ssl_certfile", "tlsKeyFile": "ssl_keyfile"}
 
 
@@ -99,15 +100,18 @@ def connect(options: Mapping[str, Any]) -> redis.Redis:
     """
     url, hosts, name = split(str(options["url"]))
     reach, settings = _settings(url, options)
+    at_sentinels = _sentinel_login(options, there=bool(hosts))
     if hosts:
         ssl = {"ssl": True} if url.startswith("rediss://") else {}
-        settings["sentinels"] = Sentinels(hosts, name, tuple({**reach, **ssl}.items()))
+        to_sentinels = tuple({**reach, **ssl}.items())
+        settings["sentinels"] = Sentinels(hosts, name, to_sentinels, at_sentinels)
     return _client(url, settings)
 
 
 def cluster(options: Mapping[str, Any]) -> Nodes:
     """The nodes of a cluster, each with a client like that of `connect`."""
     begin, seeds = nodes(str(options["url"]))
+    _sentinel_login(options, there=False)
     _, settings = _settings(begin + "host", options)
 
     def connect(node: tuple[str, int]) -> redis.Redis:
@@ -115,6 +119,29 @@ def cluster(options: Mapping[str, Any]) -> Nodes:
         return _client(f"{begin}{host}:{node[1]}/0", settings)
 
     return Nodes(seeds, connect)
+
+
+def _sentinel_login(options: Mapping[str, Any], *, there: bool) -> tuple[tuple[str, str], ...]:
+    """The options of the login at Sentinels, if the URL names some."""
+    given = {one: str(options[one]) for one in SENTINEL_LOGIN if options.get(one)}
+    checks.refuse(
+        [
+            (
+                given and not there,
+                f"Option {next(iter(given), '')} needs Sentinels, and option url names none",
+                "the connector would not use it",
+                "write redis+sentinel://host1:26379,host2:26379/mymaster/0, or omit the option",
+            ),
+            (
+                {"sentinelPassword", "sentinelPasswordFile"} <= {*given},
+                "Options sentinelPassword and sentinelPasswordFile contradict each other",
+                "both set the password at the Sentinels",
+                "omit one of them",
+            ),
+        ]
+    )
+    password(given, "sentinelPassword")  # raises before any connection
+    return tuple(given.items())
 
 
 def _settings(url: str, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

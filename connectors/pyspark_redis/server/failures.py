@@ -81,10 +81,9 @@ REFUSALS = {
     "exhausted the last possible ID": _row(
         "no id is higher than the stream's last id", "delete the stream"
     ),
-    "asks for a password, which": _unfit(
-        "options user and password are for the servers, and the connector has no credentials for"
-        " Sentinels",
-        "allow requests to the Sentinels without a password: no requirepass in sentinel.conf",
+    "refuses the login": _unfit(
+        "options user and password are for the servers, not for the Sentinels",
+        "set options sentinelUser and sentinelPassword, or sentinelPasswordFile",
     ),
     "DB index is out of range": _unfit(
         "the server has fewer databases than the number after the last slash of the URL",
