@@ -18,7 +18,7 @@ from tools.partitions.network import Network
 DRIVER = "driver"
 """The machine of the driver."""
 
-HEALS = 120.0
+HEALS = 240.0
 """Seconds in which a cluster is whole again, once all links work."""
 
 CLUSTERS = {

@@ -86,8 +86,12 @@ class ElasticsearchCluster(ElasticsearchTarget, Cluster):
         for node in self.nodes.values():
             with connect(node.url, request_timeout=5) as client:
                 health = client.cluster.health()
-            if health["number_of_nodes"] != len(self.machines) or health["status"] != "green":
-                return False
+                if health["number_of_nodes"] != len(self.machines):
+                    return False
+                if health["status"] != "green":
+                    # After five failures the cluster no longer tries to allocate a copy.
+                    client.cluster.reroute(retry_failed=True, metric="none")
+                    return False
         return self._shards_write()
 
     def _shards_write(self) -> bool:
