@@ -110,13 +110,12 @@ class MySqlSource(Source):
 
     def confirms(self, note: str) -> bool:
         """See `Source.confirms`. A reader may meet a transaction before replicas have it."""
-        found = GTIDS.search(note)
-        if not found:
+        named = ",".join(GTIDS.findall(note))
+        if not named:
             return False
-        ((left,),) = self._run(
-            f"SELECT GTID_SUBTRACT('{found[0]}', @@GLOBAL.gtid_executed) = '{found[0]}'"
-        )
-        return bool(left)
+        absent = f"GTID_SUBTRACT('{named}', @@GLOBAL.gtid_executed)"
+        ((is_absent,),) = self._run(f"SELECT GTID_SUBTRACT('{named}', {absent}) = ''")
+        return bool(is_absent)
 
     def _run(self, statement: str, through: str = "") -> tuple[tuple[Any, ...], ...]:
         how = {"connect_timeout": 2, "read_timeout": 5, "write_timeout": 5}

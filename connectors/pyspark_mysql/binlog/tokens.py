@@ -87,6 +87,11 @@ class Cursor:
         return self._at == len(self._tokens)
 
     @property
+    def text(self) -> str:
+        """The text of the next token; empty at the end."""
+        return "" if self.ended else self._tokens[self._at].text
+
+    @property
     def rest(self) -> Sequence[Token]:
         """The tokens that are left."""
         return self._tokens[self._at :]
@@ -122,6 +127,14 @@ class Cursor:
         found = not self.ended and self._tokens[self._at].kind == sign
         self._at += found
         return found
+
+    def signs(self, signs: str) -> bool:
+        """Take these signs if they follow; return whether they did."""
+        begin = self._at
+        if all(map(self.sign, signs)):
+            return True
+        self._at = begin
+        return False
 
     def name(self) -> str:
         """A name, quoted or not; an empty text if there is none."""

@@ -1,7 +1,8 @@
 """Columns that option ``snapshotWhere`` compares: their values in its text, and as literals.
 
 A server compares a literal as it compares the column if the literal has the column's type and
-collation. FLOAT, YEAR, TIME, BIT, SET, JSON and bytes lack such literals on some server.
+collation. FLOAT, YEAR, TIME, BIT, SET, JSON and bytes lack such literals on some server. So do
+texts in character sets with several codes for a character, or with codes without one.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from pyspark_mysql.read.where import PARTED, Comparable
 from pyspark_mysql.server.literals import literal, literals
 from pyspark_mysql.target.columns import INTEGERS, TEXTS, TableColumn
 
+CHARSETS = ("utf8mb4", "utf8mb3", "utf8", "ucs2", "utf16", "utf16le", "utf32", "latin1", "ascii")
+"""Character sets whose texts are the same bytes after a way through Unicode."""
+
 DAY, SECOND = "%Y-%m-%d", "%Y-%m-%d %H:%M:%S"
 MOMENTS = (DAY, SECOND, f"{SECOND}.%f")
 
@@ -33,13 +37,15 @@ class ComparedColumn:
         logged: its type in the log.
         cast: the SQL before and after a literal that gives it the type of the column; None if the
             condition only needs to know whether a value is null.
-        searched: an index finds the same rows as a comparison of each row.
+        by_index: an index finds the same rows as a comparison of each row. Of texts it may not.
+            MySQL drops blanks from what it searches in a CHAR. MariaDB searches one text, not those
+            BETWEEN two, if the collation of the connection calls the two equal.
     """
 
     name: str
     logged: pa.DataType
     cast: tuple[str, str] | None = None
-    searched: bool = True
+    by_index: bool = True
 
     def literals(self, values: pa.Array) -> pa.Array:
         """The SQL of each value, as bytes."""
@@ -70,14 +76,15 @@ class Family(NamedTuple):
         self, column: ResultColumn, declared: TableColumn, how: Comparable
     ) -> ComparedColumn:
         """A column of the family."""
-        searched = how.text if self.is_text else not how.parted or column.code in PARTED
+        by_index = not self.is_text and (not how.parted or column.code in PARTED)
         logged, cast = as_logged(column).type, self.cast(declared, how.collation)
-        return ComparedColumn(column.name, logged, cast, searched)
+        return ComparedColumn(column.name, logged, cast, by_index)
 
 
 def family_of(column: TableColumn) -> Family | None:
     """The family of a column; None if its values can't be compared."""
-    return next((one for one in FAMILIES if column.kind in one.kinds), None)
+    found = next((one for one in FAMILIES if column.kind in one.kinds), None)
+    return found if found and not (found.is_text and column.charset not in CHARSETS) else None
 
 
 def _number(found: Cursor) -> str | None:
@@ -93,7 +100,7 @@ def _number(found: Cursor) -> str | None:
 
 def _text(found: Cursor) -> str | None:
     """A text in single quotes. The meaning of a backslash depends on a setting of the server."""
-    text = "" if found.ended else found.rest[0].text
+    text = found.text
     if not text.startswith("'") or "\\" in text or not found.string():
         return None
     return text[1:-1].replace("''", "'")

@@ -211,11 +211,7 @@ class DatabaseFeed(LogFeed):
         """The number up to which the next epoch reads a table; None for its end."""
         table = self._table(name)
         _require_snapshot(table)
-        return (
-            None
-            if most is None
-            else snapshot.next_border(self.session, table, SnapshotPiece("", low), most)
-        )
+        return None if most is None else snapshot.next_border(self.session, table, low, most)
 
     def between(self, after: Position, end: Position) -> Sequence[TablePiece | ManyTablesSplit]:
         """See `Feed.between`. One split has all changes of the log, in their order."""

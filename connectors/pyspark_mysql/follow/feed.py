@@ -92,7 +92,8 @@ class MySqlFeed(LogFeed):
                 todo=f"set {STARTS}={SNAPSHOT}, or filter the stream in Spark",
             )
         snapshot.require_snapshot(self.table)
-        condition.parsed(self.session, self.table, text)
+        found = condition.parsed(self.session, self.table, text)
+        found.require_judged(self.session, self.table)
         return {WHERE: text}
 
     def _next_piece(self, behind: str, after: Position, most: int | None) -> Position:
@@ -100,15 +101,26 @@ class MySqlFeed(LogFeed):
         with translated("reading the table"):
             snapshot.require_snapshot(self.table)
             if most is not None:
-                rest = self._rest(behind, after)
-                border = snapshot.next_border(self.session, self.table, rest, most)
+                # Of all rows: a search for those of a condition may take long.
+                low = after[SNAPSHOT]
+                border = snapshot.next_border(self.session, self.table, low, most)
         return {"gtids": behind} if border is None else {**after, "gtids": behind, SNAPSHOT: border}
 
     def _rest(self, behind: str, after: Position) -> SnapshotPiece:
         """The piece that the snapshot lacks after a position."""
-        text = after.get(WHERE)
-        chosen = text and condition.parsed(self.session, self.table, text)
-        return SnapshotPiece(behind, after[SNAPSHOT], condition=chosen or None)
+        rest = SnapshotPiece(behind, after[SNAPSHOT])
+        if WHERE not in after:
+            return rest
+        try:
+            found = condition.parsed(self.session, self.table, after[WHERE])
+        except OptionError as error:
+            raise StoreRefused(
+                f"The condition of the snapshot, {after[WHERE]!r}, no longer fits table"
+                f" {self.table.full_name}",
+                why=f"{error.why}; someone altered the table since the query began",
+                todo="start a new query with a new checkpoint",
+            ) from None
+        return replace(rest, condition=found)
 
     def between(self, after: Position, end: Position) -> Sequence[SnapshotPiece | TransactionSplit]:
         """See `Feed.between`. One split has all changes of a row, in their order."""

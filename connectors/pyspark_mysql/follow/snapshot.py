@@ -77,16 +77,16 @@ def require_snapshot(table: FollowedTable) -> None:
 
 
 def next_border(
-    session: MySqlSession, table: FollowedTable, rest: SnapshotPiece, most: int
+    session: MySqlSession, table: FollowedTable, low: int | None, most: int
 ) -> int | None:
-    """The number up to which the first `most` rows of a piece reach.
+    """The number up to which the table has `most` rows after `low`.
 
     None if it has fewer rows, or if its key can't be divided.
     """
     first = _divided(table)
     if first is None:
         return None
-    name, where = identifier(first.name), _where(first, rest)
+    name, where = identifier(first.name), _where(first, SnapshotPiece("", low))
     with session.limited():
         found = session.run(
             f"SELECT {name} FROM {table.relation}{where} ORDER BY {name} LIMIT 1 OFFSET {most - 1}"
