@@ -74,10 +74,10 @@ OPTIONS = (
     ),
     Option(
         "writeMode",
-        "`upsert` writes a row under its key; `increment` adds numbers; `append` adds an element;"
-        " `delete` deletes the key or the element of a row. Default: `upsert` if the model allows"
-        " it, else the model's first mode.",
-        choice("append", "upsert", "increment", "delete"),
+        "`upsert` writes a row under its key; `replace` also removes all other fields of a hash;"
+        " `increment` adds numbers; `append` adds an element; `delete` deletes the key or the"
+        " element. Default: `upsert` if the model allows it, else the model's first mode.",
+        choice("append", "upsert", "replace", "increment", "delete"),
     ),
     Option(
         "nulls",

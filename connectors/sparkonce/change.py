@@ -213,6 +213,11 @@ class Upsert(Variant):
 
 
 @dataclass(frozen=True)
+class Replace(Upsert):
+    """Write each row under its key, and remove what else is stored there."""
+
+
+@dataclass(frozen=True)
 class Update(Variant):
     """Overwrite the columns of the row that is stored under the key; other columns stay."""
 
@@ -236,7 +241,7 @@ class Delete(Variant):
     order: str | None = None
 
 
-Change: TypeAlias = Append | Upsert | Update | Increment | Delete
+Change: TypeAlias = Append | Upsert | Replace | Update | Increment | Delete
 
 
 def mode_of(change: Change) -> str:
@@ -272,6 +277,7 @@ def parse(
     made: dict[str, Callable[[], Change]] = {
         "append": Append,
         "upsert": lambda: Upsert(key, nulls, order, op),
+        "replace": lambda: Replace(key, nulls, order, op),
         "update": lambda: Update(key, nulls),
         "increment": lambda: Increment(key, added()),
         "delete": lambda: Delete(key, order),

@@ -15,7 +15,7 @@ from integration.support.epochs import COUNTER, Make
 from integration.support.redis import Keys
 from redis import Redis
 
-from sparkonce.errors import BadRow, RowRefused
+from sparkonce.errors import BadRow, OptionError, RowRefused
 
 pytestmark = pytest.mark.variants
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])
@@ -386,3 +386,56 @@ def test_a_time_that_is_none_is_a_bad_row(into: Make, seconds: int) -> None:
     schema = pa.schema([*SCHEMA, ("until", pa.int64())])
     with pytest.raises(BadRow, match="a millisecond or more, and 31,000 years"):
         into(schema, ttlColumn="until").stage(0, [{"id": 0, "v": "a", "until": seconds}])
+
+
+REPLACED = pa.schema([*SCORED, ("op", pa.string()), ("at", pa.int64())])
+
+
+class TestReplacedHashes:
+    def test_a_hash_has_the_fields_of_its_last_row_alone(self, into: Make, keys: Keys) -> None:
+        keys.client.hset(f"{keys}:1", mapping={"other": "x", "v": "old", "s": "1"})
+        query = into(SCORED, writeMode="replace", ttl="1h")
+        query.run(0, [{"id": 1, "v": "a", "s": None}, {"id": 2, "v": "b", "s": 2.5}])
+        assert keys.client.hgetall(f"{keys}:1") == {"id": "1", "v": "a"}
+        assert keys.client.hgetall(f"{keys}:2") == {"id": "2", "v": "b", "s": "2.5"}
+        assert keys.client.ttl(f"{keys}:1") > 3000
+        query.run(1, [{"id": 2, "v": None, "s": None}])
+        assert keys.client.hgetall(f"{keys}:2") == {"id": "2"}
+
+    def test_rows_delete_and_lower_ones_are_skipped(self, into: Make, keys: Keys) -> None:
+        query = into(REPLACED, writeMode="replace", opColumn="op", sequenceColumn="at")
+        keys.client.hset(f"{keys}:1", mapping={"other": "x", "at": "5"})
+        keys.client.hset(f"{keys}:2", mapping={"other": "x", "at": "5"})
+        row = {"v": "a", "s": None}
+        query.run(
+            0,
+            [
+                {"id": 1, "op": "u", "at": 4, **row},
+                {"id": 2, "op": "u", "at": 6, **row},
+                {"id": 3, "op": "c", "at": 1, **row},
+                {"id": 3, "op": "d", "at": 2, **row},
+            ],
+        )
+        assert keys.client.hgetall(f"{keys}:1") == {"other": "x", "at": "5"}
+        assert keys.client.hgetall(f"{keys}:2") == {"id": "2", "v": "a", "at": "6"}
+        assert not keys.client.exists(f"{keys}:3")
+
+    def test_a_key_of_another_type_is_a_bad_row_and_stays(self, into: Make, keys: Keys) -> None:
+        keys.client.set(f"{keys}:1", "a string")
+        with pytest.raises(RowRefused, match="WRONGTYPE"):
+            into(SCORED, writeMode="replace").run(0, [{"id": 1, "v": "a", "s": 1.0}])
+        assert keys.client.get(f"{keys}:1") == "a string"
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            ({"nulls": "keep"}, "writeMode=replace and nulls=keep contradict"),
+            ({"model": "string"}, "model=string can't do writeMode=replace"),
+            ({"model": "set"}, "model=set can't do writeMode=replace"),
+        ],
+    )
+    def test_other_options_are_refused(
+        self, into: Make, options: dict[str, str], said: str
+    ) -> None:
+        with pytest.raises(OptionError, match=said):
+            into(SCHEMA, **{"writeMode": "replace", **options})

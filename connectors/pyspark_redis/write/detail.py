@@ -12,7 +12,7 @@ from pyarrow import types
 
 from pyspark_redis.target.keys import Key
 from sparkonce import checks, codec
-from sparkonce.change import Change, Increment, Names
+from sparkonce.change import Change, Increment, Names, Replace
 from sparkonce.errors import OptionError
 from sparkonce.protocol import Stored
 from sparkonce.values import spark_types
@@ -125,11 +125,13 @@ class PlanDetail:
     def cost(self) -> int:
         """The server's cost of a row: two for its key and call, one for each field.
 
-        Fields cost twice as much if they are added one by one or belong to a stream entry. So do
-        the fields of a hash that is too large for the packed encoding of Redis.
+        To replace a hash takes one more call. Fields cost twice as much if they are added one by
+        one or belong to a stream entry. So do the fields of a hash that is too large for the packed
+        encoding of Redis.
         """
         dear = self.model == "stream" or isinstance(self.change, Increment)
-        return (2 if dear or len(self.fields) > PACKED else 1) * len(self.fields) + 2
+        of_key = 3 if isinstance(self.change, Replace) else 2
+        return (2 if dear or len(self.fields) > PACKED else 1) * len(self.fields) + of_key
 
     @cached_property
     def arrow(self) -> pa.Schema:

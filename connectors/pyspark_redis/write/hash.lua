@@ -6,12 +6,14 @@ local function write_or_delete(code, field, keep)
 end
 
 local function generate(chunk, plan)
+  local replaces = plan.change.is == 'replace'
   local code, fields = begin(chunk, plan, 'expire, passes, gone')
   if plan.order then code[#code + 1] = 'if passes(key, row) then' end
   if plan.op_place then
     -- HLEN fails on a key of another type, so the script does not delete that key.
     code[#code + 1] = "if gone[row] then if call('HLEN', key) > 0 then call('UNLINK', key) end else"
   end
+  if replaces then code[#code + 1] = "if call('HLEN', key) > 0 then call('UNLINK', key) end" end
   local whole, sometimes = {}, {}
   for _, field in ipairs(fields) do
     local kind = field.has_nulls and sometimes or whole
@@ -21,7 +23,7 @@ local function generate(chunk, plan)
     local args = arguments(whole, first, math.min(first + MOST - 1, #whole))
     code[#code + 1] = "call('HSET', key, " .. args .. ')'
   end
-  for _, field in ipairs(sometimes) do write_or_delete(code, field, plan.change.nulls == 'keep') end
+  for _, field in ipairs(sometimes) do write_or_delete(code, field, replaces or plan.change.nulls == 'keep') end
   if plan.ttl or plan.expiry_place then code[#code + 1] = 'expire(key, row)' end
   if plan.op_place then code[#code + 1] = 'end' end
   if plan.order then code[#code + 1] = 'end' end
@@ -100,6 +102,9 @@ function writers.upsert(chunk, plan)
   local expire, passes, gone = expirer(chunk, plan), passing(chunk, plan), chunk[plan.op_place]
   return function(from, at) rows(chunk, expire, passes, gone, from, at) end
 end
+
+-- The same, and the hash has no other fields.
+writers.replace = writers.upsert
 
 -- Redis adds in a wider type than a double: a sum above the largest double is stored, and reads as an infinity.
 -- Only a number that is large enough to change the largest double can cause it (2^911 if the type has 113 bits),

@@ -16,7 +16,7 @@ from pyspark_redis.server.address import is_cluster
 from pyspark_redis.target.keys import parse_key
 from pyspark_redis.write.detail import ControlColumns, PlanDetail
 from sparkonce import change, checks
-from sparkonce.change import Append, Change, Delete, Increment, Names, Upsert
+from sparkonce.change import Append, Change, Delete, Increment, Names, Replace, Upsert
 from sparkonce.errors import OptionError
 from sparkonce.protocol import Plan
 from sparkonce.values import spark_types
@@ -140,10 +140,16 @@ class Model:
 
     def _contradictions(self, does: Change, options: Options) -> Iterator[checks.Contradiction]:
         yield (
-            not isinstance(does, self.changes),
+            type(does) not in self.changes,
             f"Option model={self.name} can't do writeMode={change.mode_of(does)}",
             f"its write modes are {', '.join(one.__name__.lower() for one in self.changes)}",
             "set one of those, or another model",
+        )
+        yield (
+            isinstance(does, Replace) and options["nulls"] == "keep",
+            "Options writeMode=replace and nulls=keep contradict each other",
+            "a replaced hash has no field of a null",
+            "remove nulls, or set writeMode=upsert",
         )
         for name in ("ttl", "ttlColumn", "sequenceColumn", "scoreColumn"):
             yield (
@@ -173,7 +179,7 @@ MODELS = {
     for model in (
         Model(
             "hash",
-            (Upsert, Increment, Delete),
+            (Upsert, Replace, Increment, Delete),
             ("opColumn", "sequenceColumn", "nulls"),
             most=5000,
             adds=True,
