@@ -205,6 +205,13 @@ READING = (
         choice("splits", "snapshot"),
         "splits",
     ),
+    Option(
+        "zeroDates",
+        "The date 0000-00-00 in a `DATE`, `DATETIME` or `TIMESTAMP`: `fail` stops the read, `null`"
+        " reads it as null.",
+        choice("fail", "null"),
+        "fail",
+    ),
     *TLS,
     *READS,
 )

@@ -151,7 +151,7 @@ def _described(field: Any) -> ResultColumn:
 class WireForm:
     """The lossless text form of a column on the wire, and its conversion to Arrow."""
 
-    column: str  # its name in SQL
+    column: str  # SQL that is null where the value is
     sql: str  # an expression for its text in a line of CSV, if it is not null
     carrier: pa.DataType  # the type as which Arrow parses the text
     finish: Callable[[pa.Array], pa.Array]  # converts the parsed column to the final one
@@ -177,6 +177,11 @@ def wire_form(column: ResultColumn, kind: pa.DataType) -> WireForm:
         )
     carrier = next((carrier for accepts, carrier in CARRIED if accepts(kind)), kind)
     return WireForm(name, number, carrier, lambda values: _in_years(values).cast(kind))
+
+
+def zero_as_null(form: WireForm) -> WireForm:
+    """The form of a date or a moment that reads 0000-00-00 as null."""
+    return replace(form, column=f"NULLIF({form.column}, 0)")
 
 
 def _number(name: str, column: ResultColumn) -> str:

@@ -9,9 +9,18 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pymysql
+from pyarrow import types
 
 from pyspark_mysql.read import one_state, ranges, where
-from pyspark_mysql.read.columns import ResultColumn, WireForm, described, wire_form
+from pyspark_mysql.read.columns import (
+    DAYS,
+    MOMENTS,
+    ResultColumn,
+    WireForm,
+    described,
+    wire_form,
+    zero_as_null,
+)
 from pyspark_mysql.read.rows import rows
 from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.failures import number, translated_read
@@ -98,14 +107,23 @@ class MySqlSource:
                     ) from None
 
     def _forms(self, columns: Sequence[ResultColumn]) -> list[WireForm]:
-        return [*map(wire_form, columns, self.scan.schema.types)]
+        return [
+            zero_as_null(form) if self._may_be_zero(column) and types.is_temporal(kind) else form
+            for column, kind in zip(columns, self.scan.schema.types, strict=True)
+            for form in (wire_form(column, kind),)
+        ]
+
+    def _may_be_zero(self, column: ResultColumn) -> bool:
+        """Whether a zero date of the column is read as null."""
+        return self.options["zeroDates"] == "null" and column.code in (*DAYS, *MOMENTS)
 
     def _wanted(self, columns: Sequence[ResultColumn]) -> Iterator[str]:
         """Conditions of the query, on columns that are read as their own types."""
         natural = {
             field.name: column
             for field, column in zip(self.scan.schema, columns, strict=True)
-            if field.type == column.natural
+            # The server's IS NULL finds no zero date.
+            if field.type == column.natural and not self._may_be_zero(column)
         }
         return where.conditions(self.session, self._table, self.scan.filters, natural)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from integration.support.marks import slow_cases
 from integration.support.mysql import Table, client, source, values
@@ -17,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from sparkonce.errors import OptionError, SparkonceError, ValueUnreadable
+from sparkonce.reading import Compare, Null
 from sparkonce.spark import features
 
 Read = Callable[..., DataFrame]
@@ -47,6 +50,41 @@ def test_types_come_back_as_they_went_in(table: Table, name: str, column: str) -
     else:
         assert found.sort_by("id")["v"] == written["v"]
     assert len(values(natural)) == len(rows)
+
+
+ZERO_TYPES = ("DATE", "DATETIME", "DATETIME(6)", "TIMESTAMP", "TIMESTAMP(3)")
+
+
+@pytest.mark.parametrize("kind", ZERO_TYPES)
+@pytest.mark.parametrize("indexed", ["", ", KEY (v)"])
+def test_zero_dates_are_null_on_demand_and_conditions_agree(
+    table: Table, kind: str, indexed: str
+) -> None:
+    null = "NULL DEFAULT NULL" if "STAMP" in kind else ""
+    table.create(f"id INT PRIMARY KEY, v {kind} {null}{indexed}")
+    table.run("SET SESSION sql_mode = ''")
+    zero = "'0000-00-00'" if kind == "DATE" else "'0000-00-00 00:00:00'"
+    values_ = (zero, "NULL", "'2026-01-31'", "'1999-12-31'") * 5
+    rows = ", ".join(f"({at}, {one})" for at, one in enumerate(values_))
+    table.run(f"INSERT INTO {table} VALUES {rows}")
+    whole = values(table.source(zeroDates="null")).sort_by("id")
+    assert whole["v"].is_null().to_pylist() == [at % 4 < 2 for at in range(20)]
+    day = whole["v"][2].as_py()
+    for condition in (Null("v"), Null("v", inverted=True), Compare("v", "=", day)):
+        made = table.source(zeroDates="null")
+        made.scan = replace(made.scan, filters=(condition,))
+        read = values(made)
+        found = read.filter(_matches(condition, read["v"], day))
+        expected = whole.filter(_matches(condition, whole["v"], day))
+        assert sorted(found["id"].to_pylist()) == sorted(expected["id"].to_pylist())
+    with pytest.raises(ValueUnreadable):
+        values(table.source())
+
+
+def _matches(condition: Any, column: Any, day: Any) -> Any:
+    if isinstance(condition, Null):
+        return pc.invert(column.is_null()) if condition.inverted else column.is_null()
+    return pc.fill_null(pc.equal(column, pa.scalar(day, column.type)), False)
 
 
 BAD = {
