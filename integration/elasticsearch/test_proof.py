@@ -68,6 +68,45 @@ def test_a_repeated_row_is_written_again_and_has_no_second_effect(index: Index, 
     assert {id_: at > before[id_] for id_, at in after.items()} == dict.fromkeys(before, True)
 
 
+PARTIAL = {"enabled": False}, {"excludes": ["x"]}, {"includes": ["id"]}
+
+
+@pytest.mark.parametrize("source", PARTIAL, ids=str)
+def test_a_repeated_row_keeps_the_fields_that_its_source_lacks(
+    index: Index, source: dict[str, Any]
+) -> None:
+    fields = {"id": {"type": "long"}, "name": {"type": "keyword"}, "x": {"type": "double"}}
+    index.client.indices.create(index=index, mappings={"_source": source, "properties": fields})
+    query = index.into(ROWS, writeMode="append", createIndex="false")
+    keep_log(query)
+    manifest = decide(query, 0, [row(1), row(2)])
+    query.restart()
+    query.run(0, [])
+    before = numbers(index.client, index)
+    for _ in range(2):
+        apply_again(query, manifest)
+    index.client.indices.refresh(index=index)
+    found = index.client.search(index=index, query={"exists": {"field": "x"}})["hits"]["hits"]
+    assert len(found) == 2
+    after = numbers(index.client, index)
+    assert {id_: at > before[id_] for id_, at in after.items()} == dict.fromkeys(before, True)
+
+
+def test_a_repeated_row_keeps_what_others_have_changed(index: Index) -> None:
+    query = index.into(ROWS, writeMode="append")
+    keep_log(query)
+    manifest = decide(query, 0, [row(1)])
+    query.restart()
+    query.run(0, [])
+    index.client.index(index=index, id="later", document={"id": 2, "name": "b", "x": 0.5})
+    index.client.update(
+        index=index, id=next(iter(numbers(index.client, index))), doc={"name": "changed"}
+    )
+    names = sorted(one["name"] for one in index.documents().values())
+    apply_again(query, manifest)
+    assert sorted(one["name"] for one in index.documents().values()) == names
+
+
 def test_a_repeated_row_of_a_stream_is_written_again_where_it_is(
     index: Index, stream: str, into_index: Callable[..., ElasticsearchQuery]
 ) -> None:

@@ -41,6 +41,8 @@ class Cluster:
         self.items = [{"index": {"status": status, "error": error}} for status, error in said]
 
     def ask(self, doing: str = "", *_: object, body: bytes = b"", **__: object) -> Answer:
+        if doing.startswith("reading index"):
+            return Answer(404, {})
         if doing != proof.DOING:
             return Answer(200, {"items": self.items})
         one = {"status": 200} if self.proves else {"status": 404, "error": MISSING}
@@ -101,7 +103,7 @@ def test_row_of_which_only_the_primary_knew_is_sent_again() -> None:
             answer = super().ask(doing, body=body)
             if doing == proof.DOING:  # its copy takes over, and lacks the row
                 self.items = [{"create": {"status": 201}}]
-            else:
+            elif answer.status == 200:
                 asked.append(body)
             return answer
 

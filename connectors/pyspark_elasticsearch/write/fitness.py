@@ -230,16 +230,27 @@ def _require_fit_for_scripts(target: Target) -> None:
         )
 
 
-def kept_instead(target: Target) -> str:
-    """What an index keeps instead of the unchanged documents; empty if it keeps those."""
+def dropped(target: Target) -> str:
+    """What an index keeps if it drops fields of documents; empty if it drops none."""
     source: Mapping[str, Any] = target.mappings.get("_source", {})
-    given = source.get("mode"), target.settings.get("index.mapping.source.mode")
-    modes = {str(mode).lower() for mode in given if mode is not None}
-    of_index = target.setting("index.mode") or "standard"
-    if "disabled" in modes or str(source.get("enabled")).lower() == "false":
+    if "disabled" in _source_modes(target) or str(source.get("enabled")).lower() == "false":
         return "no _source"
     if source.get("excludes") or source.get("includes", ["*"]) != ["*"]:
         return "a part of each _source"
+    return ""
+
+
+def _source_modes(target: Target) -> set[str]:
+    source: Mapping[str, Any] = target.mappings.get("_source", {})
+    given = source.get("mode"), target.settings.get("index.mapping.source.mode")
+    return {str(mode).lower() for mode in given if mode is not None}
+
+
+def kept_instead(target: Target) -> str:
+    """What an index keeps instead of the unchanged documents; empty if it keeps those."""
+    modes, of_index = _source_modes(target), target.setting("index.mode") or "standard"
+    if part := dropped(target):
+        return part
     if modes - {"stored"}:
         return f"no _source: it is rebuilt from fields by index.mode={of_index} or a setting"
     if not modes and of_index not in WHOLE:

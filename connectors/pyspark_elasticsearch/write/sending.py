@@ -198,7 +198,7 @@ class Sender:
                 unproven_versions(self.cluster, self.target, self.to.index, equal) if equal else []
             )
         elif self.documents.mode.guard is RowGuard.ID and shown:
-            found = unproven_creations(self.cluster, self.target, shown)
+            found = unproven_creations(self.cluster, self.target, self.to.index, shown)
         else:  # a later chunk wrote the document, and proves its own rows
             found = []
         return found
