@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from pyspark_redis.read.models import READERS
 from pyspark_redis.server.address import address
 from pyspark_redis.target import keys
 from pyspark_redis.write.models import MODELS
@@ -154,8 +155,9 @@ READING = (
     Option(
         "model",
         "What a key holds: `hash`, `string`, `counter`, `list`, `set`, `zset` or `stream`. A row is"
-        " a key, an element, a member or an entry.",
-        choice(*MODELS),
+        " a key, an element, a member or an entry; with `entries` a field of a hash, by columns"
+        " `field` and `value`.",
+        choice(*READERS),
         next(iter(MODELS)),
     ),
     Option("scoreColumn", "For a `zset`: the column of the score.", str, "score"),

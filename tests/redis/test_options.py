@@ -89,7 +89,7 @@ BAD = [
     ({"key": "{{id}}"}, "names no column"),
     ({"key": "u:{x}"}, "of type double"),
     ({"key": "u:{tags}"}, "of type list"),
-    ({"key": "id", "writeMode": "update"}, "one of append, upsert, increment, delete"),
+    ({"key": "id", "writeMode": "update"}, "one of append, upsert, replace, increment, delete"),
     ({"key": "id", "writeMode": "append"}, "model=hash can't do writeMode=append"),
     ({"key": "id", "writeMode": "increment"}, "can't add column 'name' of type string"),
     ({"key": "id", "model": "json"}, "one of hash, string, counter, list, set, zset, stream"),

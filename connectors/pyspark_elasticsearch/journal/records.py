@@ -116,7 +116,8 @@ class LedgerRecords:
 
     def progress(self, name: str, token: str) -> int | None:
         """The number of applied chunks; None if this decision is no longer the last one."""
-        return self.advance(name, token, 0)
+        stored = self._of_token(name, token)
+        return stored and stored.count("applied")
 
     def is_over(self, manifest: Manifest) -> bool:
         """Whether a decision is applied, or no longer the last one."""
@@ -130,20 +131,28 @@ class LedgerRecords:
         unchanged number, because only a write proves that a read is current.
         """
         for _ in range(RACES):
-            stored = self._get(_record(name))
-            if not stored.source:
+            stored = self._of_token(name, token)
+            if stored is None:
                 return None
-            if stored.record.token != token:
-                # A node that lags may show a former decision, and rows would be skipped.
-                if self._write({**stored.source, "decided": stored.decided}, stored):
-                    return None
-                continue
             before = stored.count("applied")
             reached = max(before, applied)
             if reached == before and not always:
                 return reached
             if self._write(_source(name, stored.record, reached, stored.decided), stored):
                 return reached
+        raise _contended(name)
+
+    def _of_token(self, name: str, token: str) -> StoredRecord | None:
+        """The record of a decision; None if it is no longer the last one, as a write proves."""
+        for _ in range(RACES):
+            stored = self._get(_record(name))
+            if not stored.source:
+                return None
+            if stored.record.token == token:
+                return stored
+            # A node that lags may show a former decision, and rows would be skipped.
+            if self._write({**stored.source, "decided": stored.decided}, stored):
+                return None
         raise _contended(name)
 
     def draw(self, target: str) -> int:

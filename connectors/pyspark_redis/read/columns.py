@@ -12,7 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_redis.read.keys import WHOLE, KeyPattern, key_pattern, require_no_pattern
-from pyspark_redis.read.models import ENTRY, READERS, SCORE, VALUE, KeyRows, ModelReader, passing
+from pyspark_redis.read.models import (
+    ENTRY,
+    FIELD,
+    READERS,
+    SCORE,
+    VALUE,
+    KeyRows,
+    ModelReader,
+    passing,
+)
 from pyspark_redis.read.servers import ALL, KeyScan, KeySplit, Servers
 from pyspark_redis.read.wire import Wire, good, is_other_type, opened
 from pyspark_redis.server.failures import no_stream, translated
@@ -26,6 +35,7 @@ from sparkonce.values.text import to_text
 log = logging.getLogger("sparkonce")
 
 WHOLE_VALUE = "value"  # if it is the only column, it is the whole value, in any form
+NAME = "field"  # the name of a field, if a row is a field of a hash
 SAMPLE = 1000  # keys from which types are inferred
 ASKED = 20  # keys of a sample in one round trip
 
@@ -53,9 +63,9 @@ class Columns:
         self._joined: list[pa.Field] = []
         self._alone: pa.Field | None = None
         if model not in ("hash", "stream"):
-            scores = {score.lower()} if model == "zset" else set()
-            values = [one for one in free if one.name.lower() not in scores]
-            self._from = {one.name: SCORE if one.name.lower() in scores else VALUE for one in free}
+            beside = {"zset": {score.lower(): SCORE}, "entries": {NAME: FIELD}}.get(model, {})
+            values = [one for one in free if one.name.lower() not in beside]
+            self._from = {one.name: beside.get(one.name.lower(), VALUE) for one in free}
             self._joined = values if len(values) > 1 else []
             if len(values) == 1 and values[0].name.lower() != WHOLE_VALUE:
                 self._alone = values[0]
@@ -233,7 +243,7 @@ def _schema(sample: Sample, pattern: KeyPattern, model: str, options: Options) -
     for meta in {WHOLE, ENTRY}.intersection(options["columns"] or ()):
         types.setdefault(meta, guess(keys) if meta == WHOLE else pa.string())
     _require_value_has_a_name([*in_keys, options.get("scoreColumn", "")], columns)
-    names = {VALUE: WHOLE_VALUE, SCORE: options.get("scoreColumn", SCORE)}
+    names = {VALUE: WHOLE_VALUE, FIELD: NAME, SCORE: options.get("scoreColumn", SCORE)}
     hidden = {one.lower() for one in in_keys}
     for name, values in columns.items():
         if name.lower() in hidden or not _is_column(name, model):
@@ -246,13 +256,15 @@ def _schema(sample: Sample, pattern: KeyPattern, model: str, options: Options) -
             )
             continue
         kind = pa.float64() if name == SCORE else guess(values)
+        if name == FIELD and not pa.types.is_binary(kind):
+            kind = pa.string()  # a name
         types.setdefault(names.get(name, name), kind)
     return pa.schema([*types.items()])
 
 
 def _is_column(name: str, model: str) -> bool:
     """Whether a field may become a column; some names have another meaning."""
-    if name in {VALUE, SCORE}:
+    if name in {VALUE, SCORE, FIELD}:
         return True
     if "\ufffd" in name or CONTROL.search(name):
         return False
@@ -268,6 +280,12 @@ def _require_value_has_a_name(others: Iterable[str], found: Iterable[str]) -> No
                 why="without .schema(...) the value has that name, and the column would hide it",
                 todo="rename that column in the option; or name all columns by .schema(...), with"
                 " another name for the value",
+            )
+        if FIELD in found and name.lower() == NAME:
+            raise OptionError(
+                f"Option key has a column {name!r}, which is the name of fields",
+                why="with model=entries a column has that name, and the key would hide it",
+                todo="rename that column in the option",
             )
 
 

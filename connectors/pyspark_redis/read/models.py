@@ -10,8 +10,9 @@ from typing import Any
 from pyspark_redis.read.wire import argument, command
 from sparkonce.errors import ValueUnreadable
 
-VALUE, SCORE, ENTRY = "\0value", "\0score", "_id"
-"""Columns of rows: the value of a key or an element, the score of a member, the id of an entry."""
+VALUE, SCORE, FIELD, ENTRY = "\0value", "\0score", "\0field", "_id"
+"""Columns of rows: the value of a key, an element or a field. Then the score of a member, the name
+of a field, and the id of an entry."""
 
 BEGIN = b"-"  # the position where the read of a key starts
 
@@ -154,16 +155,26 @@ class ZsetReader(ModelReader):
 
     kind = b"zset"
     columns = (VALUE, SCORE)
-    words = (b"ZRANGE", b"0", b"-1", b"WITHSCORES")
-    some = (b"ZRANGE", b"0", b"99", b"WITHSCORES")
+    words: Sequence[bytes] = (b"ZRANGE", b"0", b"-1", b"WITHSCORES")
+    some: Sequence[bytes] = (b"ZRANGE", b"0", b"99", b"WITHSCORES")
     count = b"ZCARD"
 
     def take(self, key: bytes, reply: Any, rows: KeyRows) -> None:
-        """See `ModelReader.take`."""
-        members = reply[::2]
-        rows.keys += [key] * len(members)
-        rows.columns[VALUE] += members
-        rows.columns[SCORE] += reply[1::2]
+        """See `ModelReader.take`. Each two texts are a row."""
+        first, second = self.columns
+        rows.keys += [key] * (len(reply) // 2)
+        rows.columns[first] += reply[::2]
+        rows.columns[second] += reply[1::2]
+
+
+class FieldReader(ZsetReader):
+    """A row is a field of a hash, with its value."""
+
+    kind = b"hash"
+    columns = (FIELD, VALUE)
+    words = (b"HGETALL",)
+    some = (b"HRANDFIELD", b"100", b"WITHVALUES")
+    count = b"HLEN"
 
 
 class StreamReader(ModelReader):
@@ -242,6 +253,7 @@ def _name(field: bytes) -> str:
 
 READERS: dict[str, type[ModelReader]] = {
     "hash": HashReader,
+    "entries": FieldReader,
     "string": StringReader,
     "counter": StringReader,
     "list": ListReader,

@@ -73,7 +73,7 @@ class RedisSource:
         if fetch.others:
             log.warning(
                 "Skipped %d keys that match %s and hold another type than a %s",
-                *(fetch.others, self.scan.pattern.decode(), self.options["model"]),
+                *(fetch.others, self.scan.pattern.decode(), self.columns.reader.kind.decode()),
             )
 
 

@@ -101,7 +101,7 @@ def _check_pieces(made: Any, table: str, stored: list[int], column: str) -> None
     for each in (pieces, steps):
         found = list[int]()
         for piece in each:
-            where = snapshot._condition(snapshot._divided(at), piece)
+            where = snapshot._where(snapshot._divided(at), piece)
             found += [one for (one,) in made.session.run(f"SELECT id FROM {at.relation}{where}")]
         assert sorted(found) == stored, (column, each)
 

@@ -26,6 +26,7 @@ def fill(client: Redis, name: str) -> dict[str, Callable[[], object]]:
         "list": lambda: client.rpush(f"{name}:1", "a", "a", "b"),
         "set": lambda: client.sadd(f"{name}:1", "a", "b"),
         "zset": lambda: client.zadd(f"{name}:1", {"a": 0.1, "b": float("-inf")}),
+        "entries": lambda: client.hset(f"{name}:1", mapping={f"f{at}": at for at in range(2500)}),
         "stream": lambda: [client.xadd(f"{name}:1", {"n": at, "x": "y"}) for at in range(2500)],
     }
 
@@ -39,6 +40,7 @@ MODELS: dict[str, list[Row]] = {
         {"id": 1, "value": "a", "score": 0.1},
         {"id": 1, "value": "b", "score": -float("inf")},
     ],
+    "entries": [{"id": 1, "field": f"f{at}", "value": at} for at in range(2500)],
     "stream": [{"id": 1, "n": at, "x": "y"} for at in range(2500)],
 }
 
@@ -47,7 +49,9 @@ MODELS: dict[str, list[Row]] = {
 def test_each_model_is_read_as_a_plain_client_wrote_it(keys: Keys, model: str) -> None:
     """A row for each element; keys of another type are none."""
     fill(keys.client, keys)[model]()
-    keys.client.hset(f"{keys}:2", "n", 1)
+    if model != "entries":
+        keys.client.hset(f"{keys}:2", "n", 1)
+    keys.client.setbit(f"{keys}:3", 7, 1) if model not in ("string", "counter") else None
     assert read_rows(source(keys.url, key=f"{keys}:{{id}}", model=model)) == sorted(
         MODELS[model], key=repr
     )
@@ -237,3 +241,31 @@ def test_a_value_that_is_none_of_its_type_is_told_with_its_key(
     schema = pa.schema([("v", kind), ("w", pa.string())])
     with pytest.raises(ValueUnreadable, match=f"'v' under key b'{keys}:3' can't be read"):
         read_rows(source(keys.url, schema, key=f"{keys}:{{id}}"))
+
+
+class TestEntries:
+    """A row is a field of a hash."""
+
+    def test_names_are_texts_and_values_have_the_types_of_a_schema(self, keys: Keys) -> None:
+        keys.client.hset(f"{keys}:1", mapping={"01": "1.5", "2": "2.5"})
+        keys.client.hset(f"{keys}:2", mapping={"2": "0.5"})
+        found = read_rows(source(keys.url, key=f"{keys}:{{id}}", model="entries"))
+        assert found == [
+            {"id": 1, "field": "01", "value": 1.5},
+            {"id": 1, "field": "2", "value": 2.5},
+            {"id": 2, "field": "2", "value": 0.5},
+        ]
+        schema = pa.schema([("field", pa.binary()), ("value", pa.decimal128(9, 1))])
+        made = source(keys.url, schema, keyPattern=f"{keys}:*", model="entries")
+        assert sorted(row["field"] for row in read_rows(made)) == [b"01", b"2", b"2"]
+
+    def test_values_are_json_where_the_schema_names_members(self, keys: Keys) -> None:
+        keys.client.hset(f"{keys}:1", mapping={"x": '{"a":1,"b":"y"}'})
+        schema = pa.schema([("field", pa.string()), ("a", pa.int64()), ("b", pa.string())])
+        made = source(keys.url, schema, key=f"{keys}:{{id}}", model="entries")
+        assert read_rows(made) == [{"field": "x", "a": 1, "b": "y"}]
+
+    def test_a_key_column_named_field_is_refused(self, keys: Keys) -> None:
+        keys.client.hset(f"{keys}:1", mapping={"x": "1"})
+        with pytest.raises(OptionError, match="which is the name of fields"):
+            source(keys.url, key=f"{keys}:{{field}}", model="entries")
