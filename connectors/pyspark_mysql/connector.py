@@ -15,7 +15,7 @@ from pyspark_mysql.journal import tables
 from pyspark_mysql.journal.dead_letters import DeadLetters
 from pyspark_mysql.options import FOLLOWING, OPTIONS, READING
 from pyspark_mysql.read.columns import described
-from pyspark_mysql.read.source import MySqlSource, columns_named, relation
+from pyspark_mysql.read.source import MySqlSource, columns_named, relation, zero_dates
 from pyspark_mysql.server import address
 from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.failures import translated, translated_read
@@ -73,7 +73,10 @@ class MySqlConnector:
         source, names = relation(options), options["columns"]
         with translated_read("reading the columns"):
             columns = columns_named(session, source, names) if names else described(session, source)
-        return pa.schema([(one.name, one.natural, one.nullable) for one in columns])
+        as_null = zero_dates(options)
+        return pa.schema(
+            [(one.name, one.natural, one.nullable or one.code in as_null) for one in columns]
+        )
 
     def source(self, options: Options, scan: Scan) -> MySqlSource:
         """See `Readable.source`."""

@@ -132,11 +132,40 @@ def test_a_script_can_t_drop_the_guard(tags: Index) -> None:
     assert tags.documents() == {"1": {"id": 1, "n": 42}}
 
 
+def test_whole_numbers_do_not_wrap_and_a_script_never_meets_the_guard(tags: Index) -> None:
+    most = 2**31 - 1
+    tags.client.index(index=tags, id="1", document={"id": 1, "n": most})
+    script = """if (ctx._source.containsKey('sparkonce')) throw new RuntimeException('seen');
+    def n = ctx._source.n;
+    ctx._source.n = (n instanceof Integer ? (long) n : n) + params.n"""
+    query = scripted(tags, script)
+    for epoch in range(2):
+        query.run(epoch, [row(1, "x", most), row(1, "x", 1)])
+    assert tags.documents()["1"]["n"] == 3 * most + 2
+
+
+def test_rows_of_a_hot_document_count_one_by_one(tags: Index) -> None:
+    bad = f"{tags}-bad"
+    script = "if (params.id == 1) throw new IllegalArgumentException('no'); ctx._source.n = 1"
+    query = scripted(tags, script, onBadRow="deadLetter", deadLetter=bad, chunkRows="200")
+    with pytest.raises(RowRefused, match="90 of the 100 rows of epoch 0 can't be stored"):
+        query.run(0, [row(max(1, at - 88), "x", at) for at in range(100)])
+
+
+def test_a_decimal_is_no_parameter(tags: Index) -> None:
+    schema = pa.schema([("id", pa.int64()), ("n", pa.decimal128(9, 2))])
+    query = {"key": "id", "writeMode": "update", "script": "ctx._source.n = params.n"}
+    with pytest.raises(OptionError, match="can't be a parameter of option script"):
+        tags.query(schema, **query).sink.check()
+
+
 UNFIT = {
     "ctx._source.n +": "can't be compiled",
     "ctx._source.n = missing": "can't be compiled.*missing",
     "int twice(int n) { return 2 * n } ctx._source.n = twice(1)": "can't be compiled",
     "}": "can't be compiled",
+    "} if (true) {": "can't be compiled",
+    "ctx._source.n = 1; //" + "x" * 66_000: "can't be compiled",
 }
 
 

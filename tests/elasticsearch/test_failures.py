@@ -222,7 +222,7 @@ ASKED: dict[str, Callable[[Cluster, OwnIndices], object]] = {
     "list": lambda cluster, own: StagingLog(cluster, own).attempts("sink", fresh=False),
     "server": lambda cluster, _: preflight.require_fit_server(cluster),
     "target": lambda cluster, _: targets.resolve(cluster, "x", appends=True),
-    "stream": lambda cluster, _: StreamResender(cluster, "x", "x").send(
+    "stream": lambda cluster, _: StreamResender(cluster, "x", "x", lambda _: False).send(
         [b'{"create":{"_id":"1"}}'], len
     ),
 }

@@ -42,7 +42,7 @@ class Cluster:
 
     def ask(self, doing: str = "", *_: object, body: bytes = b"", **__: object) -> Answer:
         if doing.startswith("reading index"):
-            return Answer(404, {})
+            return Answer(200, {"x": {"mappings": {}, "settings": {}, "aliases": {}}})
         if doing != proof.DOING:
             return Answer(200, {"items": self.items})
         one = {"status": 200} if self.proves else {"status": 404, "error": MISSING}
@@ -103,7 +103,7 @@ def test_row_of_which_only_the_primary_knew_is_sent_again() -> None:
             answer = super().ask(doing, body=body)
             if doing == proof.DOING:  # its copy takes over, and lacks the row
                 self.items = [{"create": {"status": 201}}]
-            elif answer.status == 200:
+            elif doing == "writing rows":
                 asked.append(body)
             return answer
 

@@ -32,6 +32,7 @@ class Stream:
     def __init__(self, *indices: str) -> None:
         self.docs: dict[str, set[str]] = {index: set() for index in indices}
         self.down: set[str] = set()
+        self.blocked: set[str] = set()
         self.cuts = 0
 
     def ask(self, _: str, __: str, target: str, *, body: Any = None, **___: Any) -> Answer:
@@ -40,6 +41,9 @@ class Stream:
             return Answer(200, {"data_streams": streams})
         if target.endswith("/_mget"):
             return Answer(200, {"docs": self._looked_up(target.split("/")[1], body["ids"])})
+        if body.startswith(b'{"update"'):
+            ids = [json.loads(line)["update"]["_id"] for line in body.splitlines()[::2]]
+            return Answer(200, {"items": self._written(target.split("/")[1], ids)})
         if self.cuts:
             self.cuts -= 1
             raise StoreUnreachable("cut", "", "")
@@ -53,6 +57,17 @@ class Stream:
             error = {"type": "no_shard_available_action_exception", "reason": "No shard"}
             return [{"_index": index, "_id": id_, "error": error} for id_ in ids]
         return [{"_id": id_, "found": id_ in self.docs[index]} for id_ in ids]
+
+    def _written(self, index: str, ids: Sequence[str]) -> list[dict[str, Any]]:
+        if index in self.down:
+            error = {"type": "unavailable_shards_exception", "reason": "No shard"}
+            return [{"update": {"status": 503, "error": error}} for _ in ids]
+        if index in self.blocked:
+            error = {"type": "cluster_block_exception", "reason": "index [old] blocked by: write"}
+            return [{"update": {"status": 403, "error": error}} for _ in ids]
+        absent = {"status": 404, "error": {"type": "document_missing_exception"}}
+        there = self.docs[index]
+        return [{"update": {"status": 200} if id_ in there else absent} for id_ in ids]
 
     def write(self, operations: Sequence[bytes]) -> list[bulk.Item]:
         index = list(self.docs)[-1]
@@ -70,12 +85,19 @@ class Stream:
 
 
 def resend(stream: Stream, post: Any = None) -> None:
-    StreamResender(stream, "stream", "old").send([ROW], post or stream.write)  # type: ignore[arg-type]
+    def drops_fields(index: str) -> bool:
+        return index == "partial"
+
+    made = StreamResender(stream, "stream", "old", drops_fields)  # type: ignore[arg-type]
+    made.send([ROW], post or stream.write)
 
 
-def test_row_that_is_there_is_not_sent_again() -> None:
-    stream = Stream("old", "new")
-    stream.docs["old"].add("a")
+@pytest.mark.parametrize("index", ["old", "partial"])
+@pytest.mark.parametrize("blocked", [False, True])
+def test_row_that_is_there_is_not_sent_again(index: str, blocked: bool) -> None:
+    stream = Stream(index, "new")
+    stream.docs[index].add("a")
+    stream.blocked |= {index} if blocked else set()
     resend(stream)
     assert stream.copies == 1
 

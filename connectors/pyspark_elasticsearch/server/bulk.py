@@ -113,6 +113,17 @@ class Operation(NamedTuple):
     lines: bytes
 
 
+def as_it_is(named: Mapping[str, Any]) -> bytes:
+    """An update that writes a document as it is, and fails if the primary has none."""
+    return f'{json.dumps({"update": named})}\n{{"doc":{{}},"detect_noop":false}}\n'.encode()
+
+
+def is_blocked(item: Item) -> bool:
+    """Whether the index takes no writes, and so has none that could be lost."""
+    reason = str(item.error.get("reason", "")) if item.status == 403 and item.error else ""
+    return reason.startswith("index [")
+
+
 def numbered(lines: bytes) -> list[Operation]:
     """The operations of a chunk's lines."""
     return [Operation(at, one) for at, one in enumerate(operations(lines))]

@@ -250,6 +250,11 @@ def _require_superseded(cluster: Cluster, to: Destination, alias: str) -> None:
             why="another program deleted the index after the batch was decided",
             todo="recreate it with its aliases, then run `sparkonce recover`",
         )
+    if to.replaces in others:
+        raise StoreUnreachable(
+            f"Alias {alias} points to {to.replaces}, which no longer exists",
+            "a node that lags, or is cut off, shows a former state of the cluster",
+        )
     newer = ", ".join(others)
     log.warning("Discarding index %s: %s already replaced %s", to.index, newer, to.replaces)
 

@@ -19,8 +19,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyspark_elasticsearch.server import bulk, reads
-from pyspark_elasticsearch.server.bulk import action, operations
+from pyspark_elasticsearch.server.bulk import action, as_it_is, is_blocked, operations
 from pyspark_elasticsearch.server.client import Cluster, path
+from pyspark_elasticsearch.server.failures import of_answer
 from sparkonce.errors import StoreRefused, StoreUnreachable
 
 ADDRESSES = ",".join(
@@ -29,10 +30,8 @@ ADDRESSES = ",".join(
 LOOKS = 3
 PAUSE = 0.2  # seconds between look-ups of a name: nodes learn of its change one after another
 CREATED = 201
-FOUND = {"type": "version_conflict_engine_exception", "reason": "an earlier try wrote the row"}
-"""The error of a row that an index behind the stream has, as of a conflict there."""
-
 LOOKING = "searching for rows of an earlier try"
+AT_ONCE = "two requests wrote the same document"
 LEFT = "under their own routing or over older documents: search for their ids, and correct by hand"
 TIMESTAMP = "@timestamp"  # the field that every document of a data stream needs
 Post = Callable[[Sequence[bytes]], list[bulk.Item]]
@@ -146,16 +145,24 @@ def backing(cluster: Cluster, name: str) -> list[str]:
 
 
 class StreamResender:
-    """Repeats operations in a data stream; `since` was its write index at the decision."""
+    """Repeats operations in a data stream.
 
-    def __init__(self, cluster: Cluster, name: str, since: str) -> None:
+    Attributes:
+        since: its write index at the decision.
+        drops_fields: whether an index keeps only a part of each document.
+    """
+
+    def __init__(
+        self, cluster: Cluster, name: str, since: str, drops_fields: Callable[[str], bool | None]
+    ) -> None:
         self.cluster, self.name, self.since = cluster, name, since
+        self.drops_fields = drops_fields
 
     def send(self, rows: Sequence[bytes], post: Post) -> list[bulk.Item]:
         """The outcome of each operation, a ``create``. If this raises, the caller can retry."""
         known, ids = self._since(), [str(action(one)["_id"]) for one in rows]
         # Within one index `create` itself rejects a stored row.
-        done = self._once(known, ids) if len(known) > 1 else {}
+        done = self._once(known, ids) if len(known) > 1 else set()
         rest = [one for one, id_ in zip(rows, ids, strict=True) if id_ not in done]
         answer = post(rest) if rest else []
         missing = [id_ for id_ in ids if id_ not in done]
@@ -168,7 +175,7 @@ class StreamResender:
             # Look up again: a rollover has added an index since.
             self._once(self._since(), later)
         items = iter(answer)
-        return [bulk.Item(409, FOUND, done[id_]) if id_ in done else next(items) for id_ in ids]
+        return [bulk.DONE if id_ in done else next(items) for id_ in ids]
 
     def _since(self) -> list[str]:
         found = backing(self.cluster, self.name)
@@ -181,14 +188,37 @@ class StreamResender:
         # A lifecycle may have deleted that index; then the row may be in any other one.
         return found[found.index(self.since) :] if self.since in found else found
 
-    def _once(self, indices: Sequence[str], ids: Sequence[str]) -> dict[str, str]:
-        """The index of each id that one of them has; of several copies only the first stays."""
-        known: dict[str, str] = {}
+    def _once(self, indices: Sequence[str], ids: Sequence[str]) -> set[str]:
+        """The ids that one of the indices has; of several copies only the first stays.
+
+        Each document is written as it is. Only that proves that all copies of a shard have it, and
+        only the primary knows that it is not there.
+        """
+        known: set[str] = set()
         again: list[dict[str, str]] = []
         for index in indices:
-            docs = reads.by_id(self.cluster, LOOKING, index, ids)
-            found = {doc["_id"] for doc in docs if doc.get("found")}
-            again += [{"_index": index, "_id": id_} for id_ in sorted(found & known.keys())]
-            known = {**dict.fromkeys(found, index), **known}
+            found = self._written_in(index, ids)
+            again += [{"_index": index, "_id": id_} for id_ in sorted(found & known)]
+            known |= found
         take_back(self.cluster, again)
         return known
+
+    def _written_in(self, index: str, ids: Sequence[str]) -> set[str]:
+        """The ids whose documents the index has, on all copies.
+
+        An update can't write documents of which the index keeps a part, or in an index that takes
+        no writes, as of a lifecycle policy. There a read must do.
+        """
+        answer = []
+        if not self.drops_fields(index):
+            lines = b"".join(as_it_is({"_id": id_}) for id_ in ids)
+            answer = bulk.send(self.cluster, LOOKING, path(index, "_bulk"), lines, len(ids))
+        if not answer or any(map(is_blocked, answer)):
+            docs = reads.by_id(self.cluster, LOOKING, index, ids)
+            return {doc["_id"] for doc in docs if doc.get("found")}
+        for item in answer:
+            if item.status == 409:
+                raise StoreUnreachable("Another write changed a row of an earlier try", AT_ONCE)
+            if not (item.done or item.status == 404):
+                raise of_answer(item.status, item.error, LOOKING)
+        return {id_ for id_, item in zip(ids, answer, strict=True) if item.done}

@@ -278,16 +278,21 @@ def _member(name: str) -> str:
 def dead_letters(reason: str, operation: bytes, documents: Documents) -> list[Letter]:
     """The dead letters of a rejected operation, from its lines alone: one, or one for each row."""
     schema = documents.arrow
-    if documents.script:
-        found = from_json.parse_tree(operation.partition(b"\n")[2])["script"]["params"]["a"]
-    else:
-        found = [_trees(operation, documents, schema)]
+    found = scripted_rows(operation) or [_trees(operation, documents, schema)]
     return [
         letters.of_trees(
             reason, one, schema or pa.schema([(name, pa.string()) for name in one]), documents.key
         )
         for one in found
     ]
+
+
+def scripted_rows(operation: bytes) -> list[dict[str, from_json.Tree]]:
+    """The rows of an operation by the user's script; none for others."""
+    if not operation.startswith(b'{"update"'):
+        return []
+    found = from_json.parse_tree(operation.partition(b"\n")[2])["script"]["params"]["a"]
+    return found if isinstance(found, list) else []
 
 
 def _trees(operation: bytes, documents: Documents, schema: pa.Schema) -> dict[str, from_json.Tree]:

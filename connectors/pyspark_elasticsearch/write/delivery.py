@@ -54,9 +54,12 @@ class SentChunk:
 
     def weight(self, letters: Iterable[str]) -> int:
         """The number of rows of these letters; a letter of a task is one row."""
-        return sum(
-            self.chunk.weight(self.place.rows, int(at)) if at.isdigit() else 1 for at in letters
-        )
+        return sum(self.rows_of(int(at)) if at.isdigit() else 1 for at in letters)
+
+    def rows_of(self, at: int) -> int:
+        """The number of rows of an operation."""
+        scripted = chunks.scripted_rows(self.operations[at])
+        return len(scripted) if scripted else self.chunk.weight(self.place.rows, at)
 
 
 class DeadLetterWriter:
@@ -122,7 +125,11 @@ class DeadLetterWriter:
         while True:
             new = {at: reason for at, reason in fresh.items() if at not in found.letters}
             if not new:
-                return found.verdict
+                # Written again: only that proves that all copies have an earlier verdict.
+                if not found.letters or self.log.judge(sent.place, found.verdict, found.guard):
+                    return found.verdict
+                found = self.log.fetch(sent.place)
+                continue
             if self.index is None:
                 at, first = next(iter(new.items()))
                 refused = (one for one in sent.refused if str(one.operation.position) == at)
@@ -145,7 +152,7 @@ class DeadLetterWriter:
                 self.counter.add(OF_TASK, bad.reason)
         for one in sent.refused:
             why, _ = advice(one.item.status, one.item.error)
-            rows = sent.chunk.weight(sent.place.rows, one.operation.position)
+            rows = sent.rows_of(one.operation.position)
             self.counter.add(why, message(one.item.error), rows)
 
     def _letters(self, at: str, reason: str, sent: SentChunk) -> list[DocumentLetter]:

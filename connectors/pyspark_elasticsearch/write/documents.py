@@ -146,7 +146,10 @@ def script(documents: Documents) -> str:
 
 def declared(own: str) -> str:
     """The user's script as a function; empty if there is none."""
-    return f"void change(Map ctx, Map params) {{\n{own}\n}}\n" if own else ""
+    if not own:
+        return ""
+    # Before a second function a brace too many can't compile.
+    return f"void change(Map ctx, Map params) {{\n{own}\n}}\nboolean changed() {{ return true; }}\n"
 
 
 @cache

@@ -15,6 +15,7 @@ from pyspark_elasticsearch.server.client import Cluster, path
 from pyspark_elasticsearch.server.reads import close_point, open_point, pages
 from pyspark_elasticsearch.write.proof import RefusedDocument
 from pyspark_elasticsearch.write.sending import Sender
+from sparkonce.errors import StoreUnreachable
 
 DOING, KEEP = "emptying an index", "10m"
 PAGE = 5000
@@ -31,8 +32,11 @@ def empty(cluster: Cluster, sender: Sender, index: str, version: int) -> list[Re
     """
     refused = list[RefusedDocument]()
     # The search below sees what a refresh has made visible.
-    if cluster.ask(DOING, "POST", path(index, "_refresh"), allow=(404,)).status == 404:
+    answer = cluster.ask(DOING, "POST", path(index, "_refresh"), allow=(404,))
+    if answer.status == 404:
         return refused
+    if answer.body["_shards"]["failed"]:
+        raise StoreUnreachable(f"A shard of index {index} did not refresh while {DOING}")
     for hits in _hits(cluster, index):
         lines = b"".join(_delete(one, version) for one in hits)
         refused += sender.settle(numbered(lines))

@@ -42,7 +42,7 @@ def plan(options: Options, schema: pa.Schema) -> Plan[Documents]:
     checks.refuse(_of_modes(does, options))
     checks.refuse(change.contradictions(does, options))
     checks.refuse(_of_index(does, parts, options))
-    _require_columns_fit(does, routing, row, schema)
+    _require_columns_fit(does, routing, row, schema, scripted=bool(options["script"]))
     op = does.op if isinstance(does, Upsert) else None
     stored = pa.schema([] if row else [field for field in schema if field.name != op])
     own_field = lookup.STAMP if options["visibleAlias"] else None
@@ -244,12 +244,12 @@ def _of_index(
 
 
 def _require_columns_fit(
-    does: Change, routing: str | None, row: str | None, schema: pa.Schema
+    does: Change, routing: str | None, row: str | None, schema: pa.Schema, *, scripted: bool
 ) -> None:
     for field in () if row else schema:
         _require_writable(field)
         if BULK_MODES[type(does)].guard is RowGuard.SCRIPT:
-            _require_scriptable(field, change.mode_of(does))
+            _require_scriptable(field, change.mode_of(does), by_user=scripted)
     order = does.order if isinstance(does, Upsert | Delete) else None
     op = does.op if isinstance(does, Upsert) else None
     for option, named, fits, wanted in (
@@ -297,8 +297,15 @@ def _require_writable(field: pa.Field) -> None:
         )
 
 
-def _require_scriptable(field: pa.Field, mode: str) -> None:
+def _require_scriptable(field: pa.Field, mode: str, *, by_user: bool) -> None:
     """Reject columns that the script of an update or increment would write differently."""
+    if by_user and types.is_decimal(field.type):
+        raise OptionError(
+            f"Column {field.name!r} of type {spark_type(field)} can't be a parameter of option"
+            " script",
+            why="Painless has no decimals: a script would get text, and add it to text",
+            todo="cast it before the sink: to double or bigint for sums, to string to keep it",
+        )
     wrong = f"can't be written by writeMode={mode}"
     if "." in field.name:
         raise OptionError(

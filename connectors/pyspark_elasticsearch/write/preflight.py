@@ -19,7 +19,7 @@ from pyspark_elasticsearch.target import lookup as targets
 from pyspark_elasticsearch.target.lookup import GUARD, OWN, STAMP, Target
 from pyspark_elasticsearch.target.placement import behind
 from pyspark_elasticsearch.write import fitness
-from pyspark_elasticsearch.write.documents import Documents, RowGuard, declared
+from pyspark_elasticsearch.write.documents import Documents, RowGuard, declared, script
 from pyspark_elasticsearch.write.plan import named_twice, own_index
 from sparkonce import checks
 from sparkonce.errors import OptionError, SparkonceError, StoreError, StoreRefused, error_text
@@ -226,7 +226,10 @@ def _require_compiles(cluster: Cluster, target: Target, documents: Documents) ->
     """Reject a script that the cluster can't compile, by an operation that changes nothing."""
     if not documents.script:
         return
-    probe = {"source": declared(documents.script) + "ctx.op = 'none';", "lang": "painless"}
+    # With all that rows send: a script may have 65,535 characters.
+    source = f"{declared(documents.script)}if (params.none) {{ ctx.op = 'none'; return; }} "
+    source += script(documents).removeprefix(declared(documents.script))
+    probe = {"source": source, "lang": "painless", "params": {"none": True}}
     body = {"scripted_upsert": True, "script": probe, "upsert": {}}
     at = path(target.name, "_update", "sparkonce-compiles")
     doing, params = f"compiling option script on {target.name}", {"routing": "sparkonce"}

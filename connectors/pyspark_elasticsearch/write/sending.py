@@ -14,11 +14,7 @@ from pyspark_elasticsearch.server.client import Cluster, path
 from pyspark_elasticsearch.server.failures import classify, message, of_answer
 from pyspark_elasticsearch.target.placement import PlacementCheck, StreamResender
 from pyspark_elasticsearch.write.documents import Documents, RowGuard
-from pyspark_elasticsearch.write.proof import (
-    RefusedDocument,
-    unproven_creations,
-    unproven_versions,
-)
+from pyspark_elasticsearch.write.proof import RefusedDocument, RowProof
 from sparkonce.delivery import DecisionOver
 from sparkonce.errors import RESTART, FailureKind, StoreRefused, StoreUnsafe
 from sparkonce.protocol import Manifest
@@ -62,13 +58,18 @@ class Sender:
         self.documents, self.to, self.fresh_until = documents, to, fresh_until
         self.target = path(to.index, "_bulk") if to.index else "/_bulk"
         self.params = {"pipeline": documents.pipeline} if documents.pipeline else {}
+        self.proof = RowProof(cluster, self.target, to.index, {**self.params})
         # If each row names its index, the pipelines are unknown.
         ids = has_pipelines or not (to.index or documents.mode.verb == "delete")
         self.check = PlacementCheck(cluster, to.index, ids=ids) if ids or to.since else None
         if self.check:
             self.params |= self.check.asked
         # In other targets a repeated row finds its first copy by id and version.
-        self.resender = StreamResender(cluster, to.index, to.since) if to.since else None
+        self.resender = (
+            StreamResender(cluster, to.index, to.since, self.proof.drops_fields)
+            if to.since
+            else None
+        )
         self.waits = Patience(first=0.05, longest=2.0)
         self._looked = time.monotonic()
 
@@ -193,15 +194,12 @@ class Sender:
     def _unproven(self, shown: list[RefusedDocument]) -> list[RefusedDocument]:
         """Conflicts of which it is open whether all copies have the row."""
         if self.documents.order:
-            equal = [one for one in shown if _version(_CURRENT, one.item) == _provided(one.item)]
-            found = (
-                unproven_versions(self.cluster, self.target, self.to.index, equal) if equal else []
+            return self.proof.of_versions(
+                [one for one in shown if _version(_CURRENT, one.item) == _provided(one.item)]
             )
-        elif self.documents.mode.guard is RowGuard.ID and shown:
-            found = unproven_creations(self.cluster, self.target, self.to.index, shown)
-        else:  # a later chunk wrote the document, and proves its own rows
-            found = []
-        return found
+        if self.documents.mode.guard is RowGuard.ID:
+            return self.proof.of_creations(shown)
+        return []  # a later chunk wrote the document, and proves its own rows
 
     def _is_nowhere(self, operation: Operation, item: bulk.Item) -> bool:
         """Whether it deletes from a missing index that its row names."""

@@ -115,7 +115,7 @@ class MySqlSource:
 
     def _may_be_zero(self, column: ResultColumn) -> bool:
         """Whether a zero date of the column is read as null."""
-        return self.options["zeroDates"] == "null" and column.code in (*DAYS, *MOMENTS)
+        return column.code in zero_dates(self.options)
 
     def _wanted(self, columns: Sequence[ResultColumn]) -> Iterator[str]:
         """Conditions of the query, on columns that are read as their own types."""
@@ -164,6 +164,11 @@ class MySqlSource:
             why = "the user has no right to read it"
         log.info("%s is read in one split, not by its key %s: %s", self.relation, first, why)
         return None
+
+
+def zero_dates(options: Options) -> tuple[int, ...]:
+    """The codes of types whose zero dates are read as null."""
+    return (*DAYS, *MOMENTS) if options["zeroDates"] == "null" else ()
 
 
 def columns_named(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 import redis
@@ -69,7 +69,7 @@ class Sentinels:
     hosts: tuple[tuple[str, int], ...]
     name: str
     settings: tuple[tuple[str, object], ...] = ()
-    login: tuple[tuple[str, str], ...] = ()
+    login: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     def primary(self) -> tuple[str, int]:
         """Host and port of the primary, from the first Sentinel that knows it.

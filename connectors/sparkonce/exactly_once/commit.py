@@ -265,7 +265,13 @@ class Committer:
 
     def _finish(self, taken: Ledger, since: float | None, driver: Driver) -> Ledger:
         for tried in range(1, LOST_RACES + 1):
-            done, since = self.registers.finish(taken, since=since), None
+            try:
+                done, since = self.registers.finish(taken, since=since), None
+            except DecisionLost:
+                if self._is_present(None, driver):  # else a node lags, and knows no ledger yet
+                    raise
+                time.sleep(self.patience.wait(tried))
+                continue
             if done.owner.query_id != driver.query_id or done.decision.epoch >= driver.epoch:
                 break
             if self._is_present(done, driver):  # a failover lost it

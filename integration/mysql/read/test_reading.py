@@ -81,6 +81,16 @@ def test_zero_dates_are_null_on_demand_and_conditions_agree(
         values(table.source())
 
 
+def test_a_zero_date_is_null_in_a_column_without_nulls(spark: SparkSession, table: Table) -> None:
+    table.create("id INT PRIMARY KEY, v DATE NOT NULL")
+    table.run("SET SESSION sql_mode = ''", f"INSERT INTO {table} VALUES (1, 0), (2, '2026-01-31')")
+    reader = spark.read.format("mysql").option("url", table.url).option("dbtable", table)
+    found = reader.option("zeroDates", "null").load()
+    assert found.schema["v"].nullable
+    assert [row.id for row in found.where("v IS NULL").collect()] == [1]
+    assert [row.id for row in found.where("v IS NOT NULL").collect()] == [2]
+
+
 def _matches(condition: Any, column: Any, day: Any) -> Any:
     if isinstance(condition, Null):
         return pc.invert(column.is_null()) if condition.inverted else column.is_null()

@@ -260,8 +260,8 @@ class CommitRules(Contract):
         """A node that lags, or is cut off from the others, answers the last steps of a commit."""
         world = new_subject()
         query, run = written(world, 1)
-        state = world.store.read(query.name)
-        for epoch, answers in enumerate((1, 2, 3), 1):
+        states = Record(), world.store.read(query.name)
+        for epoch, (state, answers) in enumerate(product(states, (1, 2, 3)), 1):
             run = query.start()
             receipts, faulty = run.stage(epoch, rows(epoch, "x")), query.faulty()
             faulty.before("apply", partial(faulty.answer, query.name, state, answers))
