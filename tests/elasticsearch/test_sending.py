@@ -112,6 +112,47 @@ def test_row_of_which_only_the_primary_knew_is_sent_again() -> None:
     assert len(asked) == 2
 
 
+class Copy(Cluster):
+    """Copies that show these documents one after the other, and a primary that takes writes."""
+
+    timeout = 5.0
+
+    def __init__(self, *shown: dict[str, Any]) -> None:
+        words = "current version [7] is higher or equal to the one provided [7]"
+        super().__init__((409, {"type": CONFLICT["type"], "reason": words}))
+        self.shown, self.sent = [*shown], list[bytes]()
+
+    def ask(self, doing: str = "", *of: object, body: Any = b"", **__: object) -> Answer:
+        if of[1:] == ("/_mget",):
+            return Answer(200, {"docs": [self.shown.pop(0)]})
+        if doing == proof.DOING:
+            self.sent.append(body)
+            return Answer(200, {"items": [{"index": {"status": 200}}]})
+        return Answer(200, {"items": self.items})
+
+
+OWN = {"found": True, "_version": 7, "_source": {"v": 7}}
+LAGS = {"found": True, "_version": 6, "_source": {"v": 6}}
+OTHER = {"found": True, "_version": 7, "_source": {"v": 7, "of": "another row"}}
+
+
+@pytest.mark.parametrize(
+    ("shown", "sent"),
+    [([OWN], 1), ([{"found": False}], 1), ([LAGS, OWN], 1), ([LAGS, LAGS, OTHER], 0)],
+    ids=["equal", "absent", "lags", "another row"],
+)
+def test_row_of_an_equal_version_is_written_again_unless_it_is_another(
+    shown: list[dict[str, Any]], sent: int
+) -> None:
+    cluster = Copy(*shown)
+    about = '{"index":{"_id":"1","version":7,"version_type":"external"}}'
+    made = sender(cluster, "upsert", order="v")
+    assert made.send(f'{about}\n{{"v":7}}\n'.encode(), 1) == []
+    assert not cluster.shown
+    assert len(cluster.sent) == sent
+    assert all(b'"external_gte"' in one for one in cluster.sent)
+
+
 FENCE, MICROS = 1_795_000_000_000 << 20, 1_795_000_000_000_000
 
 
