@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +14,7 @@ from integration.support.elasticsearch import Index, decide, die_after, document
 from integration.support.epochs import ElasticsearchQuery, dies
 from integration.support.marks import slow_cases
 
+from pyspark_elasticsearch.journal.records import Destination
 from pyspark_elasticsearch.target import aliases
 from sparkonce.errors import BatchOvertaken, OptionError, StoreRefused, StoreUnreachable
 from sparkonce.exactly_once.ledger import sink_name
@@ -307,6 +310,20 @@ def test_one_that_comes_after_a_later_one_replaces_nothing(
     assert held(elastic, alias) == list(NEW)
     assert len(elastic.indices.get(index=f"{alias}*").body) == 1
     assert "already replaced" in caplog.text
+
+
+def test_a_batch_that_a_lagging_node_decided_for_is_not_dropped_in_silence(
+    overwriting: ElasticsearchQuery, alias: str
+) -> None:
+    """The alias had moved before the decision, and the node still showed the former index."""
+    cluster, later = overwriting.sink.store.cluster, (int(time.time()) + 60) * 1000
+    to = Destination(later, f"{alias}-new", replaces=f"{alias}-gone")
+    for step in (aliases.make, aliases.take_over):
+        with pytest.raises(StoreRefused, match="was already replaced when the batch was decided"):
+            step(cluster, to, alias)
+    shown = replace(to, replaces=f"{alias}-old")
+    with pytest.raises(StoreUnreachable, match="which no longer exists"):
+        aliases._require_superseded(cluster, shown, alias)
 
 
 def test_an_index_itself_is_not_replaced(elasticsearch_url: str, alias: str) -> None:

@@ -241,6 +241,10 @@ def take_over(cluster: Cluster, to: Destination, alias: str) -> None:
         cluster.ask(REPLACING, "DELETE", path(to.index), allow=(404,))
 
 
+MADE = "index.creation_date"
+"""The setting with the moment at which an index was created, in milliseconds since 1970."""
+
+
 def _require_superseded(cluster: Cluster, to: Destination, alias: str) -> None:
     """Reject the state unless the alias points to the index of a later overwrite."""
     others = _behind(cluster, alias)
@@ -254,6 +258,14 @@ def _require_superseded(cluster: Cluster, to: Destination, alias: str) -> None:
         raise StoreUnreachable(
             f"Alias {alias} points to {to.replaces}, which no longer exists",
             "a node that lags, or is cut off, shows a former state of the cluster",
+        )
+    # Before the decision, a node that lagged may have shown a former index.
+    dates = cluster.ask(REPLACING, "GET", path(",".join(sorted(others)), "_settings", MADE)).body
+    if max(int(one["settings"]["index"]["creation_date"]) for one in dates.values()) < to.fence:
+        raise StoreRefused(
+            f"Index {to.replaces} was already replaced when the batch was decided",
+            why="a node that lagged showed a former alias, or clocks differ by seconds",
+            todo="run `sparkonce recover --drop`, which gives up this batch, and write it again",
         )
     newer = ", ".join(others)
     log.warning("Discarding index %s: %s already replaced %s", to.index, newer, to.replaces)
