@@ -13,7 +13,7 @@ from pyspark_elasticsearch.journal.records import LedgerRecords
 from pyspark_elasticsearch.server.client import Cluster
 from pyspark_elasticsearch.target.aliases import IndexNames
 from pyspark_elasticsearch.write import fitness, preflight
-from pyspark_elasticsearch.write.delivery import Delivery, DeliveryMeans
+from pyspark_elasticsearch.write.delivery import Delivery, DeliveryMeans, stale_read
 from pyspark_elasticsearch.write.documents import Documents
 from sparkonce.exactly_once import conflicts
 from sparkonce.health import Finding
@@ -117,6 +117,8 @@ class ElasticsearchStore:
         there = self.read(manifest.sink)
         if there.stamp != proposal.over:
             return there
+        if self.log.exists(gone):
+            raise stale_read(manifest, gone.seq)
         why = "someone dropped it, or the cluster lost staged chunks"
         raise conflicts.missing(manifest, gone.attempt, gone.seq, why)
 

@@ -324,6 +324,25 @@ def test_chunk_that_a_stale_copy_lacks_is_not_called_lost(
     assert not stale
 
 
+def test_chunk_that_a_stale_copy_lacks_before_the_decision_is_not_called_missing(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = index.into(STAMPED, chunkRows="2")
+    receipts = query.stage(0, stamped(1, 2, 3))
+    real, stale = StagingLog._get, [1, 2]
+
+    def behind(self: StagingLog, doing: str, ids: Any, *, source: bool = False) -> Any:
+        if doing == "checking staged rows" and stale:
+            stale.pop()
+            return [{"_id": one, "found": False} for one in ids]
+        return real(self, doing, ids, source=source)
+
+    monkeypatch.setattr(StagingLog, "_get", behind)
+    query.commit(0, receipts)
+    assert not stale
+    assert ids(index.client, index) == Counter({1: 1, 2: 1, 3: 1})
+
+
 def test_probe_that_a_driver_left_behind_is_no_chunk(index: Index) -> None:
     """The driver died after it had looked for a chunk by a write."""
     query = index.into(STAMPED, chunkRows="2")

@@ -191,6 +191,14 @@ class DeliveryMeans:
     max_bad_rows: MaxBadRows  # the most bad rows of an epoch
 
 
+def stale_read(manifest: Manifest, seq: int) -> StoreUnreachable:
+    """The error for a chunk that a node does not show, and that the log has."""
+    return StoreUnreachable(
+        f"A node of Elasticsearch answered without chunk {seq} of epoch {manifest.epoch}, which the"
+        " log has"
+    )
+
+
 class Delivery(EpochDelivery[SentChunk]):
     """Delivers one epoch to the target, and keeps the state that only this process has."""
 
@@ -366,10 +374,7 @@ class Delivery(EpochDelivery[SentChunk]):
         if reached is None or reached >= len(self.places):
             return DecisionOver()
         if not seen and self.means.log.exists(place):
-            return StoreUnreachable(
-                f"A node of Elasticsearch answered without chunk {place.seq} of epoch"
-                f" {self.manifest.epoch}, which the log has"
-            )
+            return stale_read(self.manifest, place.seq)
         return conflicts.lost(
             self.manifest,
             place.attempt,
