@@ -131,6 +131,12 @@ OPTIONS = (
         columns,
     ),
     Option(
+        "onDuplicate",
+        "Append: a row of which a unique key exists: `fail` makes it a bad row, `ignore` skips it.",
+        choice("fail", "ignore"),
+        "fail",
+    ),
+    Option(
         "nulls",
         "Upsert: `write` stores a null, `keep` keeps the stored value. `keep` can't be combined"
         " with `opColumn` or `sequenceColumn`.",

@@ -22,10 +22,17 @@ from pyspark_mysql.target.coercions import of_null
 from pyspark_mysql.target.columns import TableColumn, definition, named
 from pyspark_mysql.target.lookup import Target, triggers
 from pyspark_mysql.write.chunks import EncodedRows
-from pyspark_mysql.write.inserting import InsertWriter, LoadWriter, RowWriter, empty
+from pyspark_mysql.write.inserting import (
+    InsertWriter,
+    LoadWriter,
+    RowWriter,
+    SkippingWriter,
+    empty,
+)
 from pyspark_mysql.write.plan import OWN_COLUMNS, TableRows
 from pyspark_mysql.write.refusals import PutAside, Refusals, RefusedRow, sent_in_halves
 from pyspark_mysql.write.statements import NEW, Frame, frame
+from sparkonce.errors import OptionError
 
 FLAG, ROW = map(identifier, OWN_COLUMNS)
 WON, CAME, GONE = "sparkonce_won", "came", "gone"
@@ -66,9 +73,20 @@ def writer_for(
     has_instants = target.holds_instants(detail.columns)
     # A default, or a trigger that the user may see, may read the local time.
     if has_instants and (target.computes_time(detail.columns) or triggers(session, detail.table)):
+        if detail.skips:
+            raise OptionError(
+                f"Option onDuplicate=ignore can't be used with table {detail.table_name}",
+                why="it computes local times beside a TIMESTAMP, so its rows are copied within the"
+                " server, which does not tell duplicates from other warnings",
+                todo="write every column, or use writeMode=upsert",
+            )
         return CopyWriter(session, refusals, target, place)
 
     form = partial(frame, detail, mariadb=session.live.mariadb, ambiguous=ambiguous)
+    if detail.skips:
+        skipping = SkippingWriter(session, refusals, form())
+        skipping.is_local = not has_instants
+        return skipping
     given = session, refusals, form(), form if detail.keeps_nulls else None
     loads = LoadWriter.fits(session, detail, target.columns)
     found = LoadWriter(*given, target.columns) if loads else InsertWriter(*given)

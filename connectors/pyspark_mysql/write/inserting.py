@@ -31,6 +31,7 @@ STATEMENT = 64 * 1024
 than statements of a megabyte; in MariaDB the size does not matter."""
 
 HERE = "sparkonce_chunk"
+DUPLICATE, MOST_WARNINGS = 1062, 65_535
 NO_SUCH_COMMAND = 1047
 """The error of ProxySQL for LOAD DATA LOCAL; a Galera node outside its cluster has it for all."""
 
@@ -187,6 +188,45 @@ class InsertWriter(RowWriter):
             "raise max_allowed_packet, or cut the row's large columns before the sink",
         )
         self.refusals.refuse(rows.literals(), error)
+        return False
+
+
+class SkippingWriter(InsertWriter):
+    """Inserts rows, and skips those of which a unique key exists.
+
+    With IGNORE the server also turns other errors into warnings, and stores other values. So such a
+    statement counts only if all its warnings are duplicates, one for each row that is not inserted.
+    Else its rows are sent without IGNORE, which skips each duplicate by itself.
+    """
+
+    def begin(self) -> None:
+        """See `RowWriter.begin`."""
+        self.session.run(f"SET SESSION max_error_count = {MOST_WARNINGS}")
+
+    def write(self, rows: EncodedRows) -> None:
+        """See `RowWriter.write`."""
+        for part in filter(self._fits, rows.within(min(self.most, STATEMENT))):
+            if self._skipped(part):
+                continue
+            for row, error in sent_in_halves([part], self._send):
+                if number(error) != DUPLICATE:
+                    self.refusals.by_server(row.literals(), error)
+
+    def _skipped(self, rows: EncodedRows) -> bool:
+        """Insert the rows that are new; False if nothing was inserted."""
+        self.session.run(f"SAVEPOINT {HERE}")
+        try:
+            head = self.frame.head.replace(b"INSERT", b"INSERT IGNORE", 1)
+            added = self.session.change(head + rows.text)
+            warned = [int(code) for _, code, _ in self.session.run("SHOW WARNINGS")]
+        except pymysql.MySQLError as error:
+            if failure_of(error).kind is not FailureKind.ROW:
+                raise
+            added, warned = -1, []
+        if warned == [DUPLICATE] * (len(rows) - added):
+            self.stored = True
+            return True
+        self.session.run(f"ROLLBACK TO SAVEPOINT {HERE}")
         return False
 
 

@@ -57,6 +57,7 @@ class TableRows:
         row: the column that has each row as a JSON object, with columns of its table.
         fields: all columns of that table, as Spark's DDL.
         required: its columns that a new row must fill.
+        skips: whether a row of which a unique key exists is skipped.
     """
 
     table: Names
@@ -73,6 +74,7 @@ class TableRows:
     row: str | None = None
     fields: str = ""
     required: Names = ()
+    skips: bool = False
 
     @property
     def table_name(self) -> str:
@@ -230,6 +232,7 @@ def plan(options: Options, schema: pa.Schema) -> Plan[TableRows]:
         aside=options["onBadRow"] == "deadLetter",
         schema=spark_types.to_ddl(schema),
         parts=parts,
+        skips=options["onDuplicate"] == "ignore",
     )
     return Plan(
         target=rows.target,
@@ -383,6 +386,12 @@ def _of_change(does: Change, options: Options) -> Iterator[Contradiction]:
             "only the last row of each key in an epoch is written",
             f"omit {name}, or set it to {fits}",
         )
+    yield (
+        options["onDuplicate"] == "ignore" and not isinstance(does, Append),
+        f"Options onDuplicate=ignore and writeMode={change.mode_of(does)} contradict each other",
+        "only an appended row can be a duplicate",
+        "omit onDuplicate, or omit key and set writeMode=append",
+    )
     yield (
         options["atomicity"] == "chunk" and isinstance(options["dbtable"][-1], Template),
         "Option atomicity=chunk and a template in dbtable contradict each other",
