@@ -35,6 +35,7 @@ log = logging.getLogger("sparkonce")
 SHOWING, REPLACING = "showing an epoch", "replacing an index"
 NOTING, LOOKING = "recording where a sink writes", "searching for sinks of an index"
 FIRST = "-000001"  # suffix of the first index of an alias
+MADE = "index.creation_date"  # a setting: when the index was created, in ms since 1970
 
 OF_ITSELF = ("uuid", "creation_date", "provided_name", "version", "resize", "blocks", "history")
 """Settings that a successor does not take from the old index."""
@@ -239,10 +240,6 @@ def take_over(cluster: Cluster, to: Destination, alias: str) -> None:
         _require_superseded(cluster, to, alias)
         # No alias will point to the new index.
         cluster.ask(REPLACING, "DELETE", path(to.index), allow=(404,))
-
-
-MADE = "index.creation_date"
-"""The setting with the moment at which an index was created, in milliseconds since 1970."""
 
 
 def _require_superseded(cluster: Cluster, to: Destination, alias: str) -> None:

@@ -31,7 +31,6 @@ LOOKS = 3
 PAUSE = 0.2  # seconds between look-ups of a name: nodes learn of its change one after another
 CREATED = 201
 LOOKING = "searching for rows of an earlier try"
-AT_ONCE = "two requests wrote the same document"
 LEFT = "under their own routing or over older documents: search for their ids, and correct by hand"
 TIMESTAMP = "@timestamp"  # the field that every document of a data stream needs
 Post = Callable[[Sequence[bytes]], list[bulk.Item]]
@@ -218,7 +217,8 @@ class StreamResender:
             return {doc["_id"] for doc in docs if doc.get("found")}
         for item in answer:
             if item.status == 409:
-                raise StoreUnreachable("Another write changed a row of an earlier try", AT_ONCE)
+                what = "Another write changed a row of an earlier try"
+                raise StoreUnreachable(what, "two requests wrote the same document")
             if not (item.done or item.status == 404):
                 raise of_answer(item.status, item.error, LOOKING)
         return {id_ for id_, item in zip(ids, answer, strict=True) if item.done}

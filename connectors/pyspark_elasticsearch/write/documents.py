@@ -139,13 +139,13 @@ def key_of(does: Change) -> Names:
     return () if isinstance(does, Append) else does.key
 
 
-def script(documents: Documents) -> str:
-    """The script of an operation: the guard, and the change after it."""
-    return declared(documents.script) + _guarded(documents.mode.script)
+def script(documents: Documents, first: str = "") -> str:
+    """The script of an operation: statements to run first, the guard, and the change after it."""
+    return _declared(documents.script) + first + _guarded(documents.mode.script)
 
 
-def declared(own: str) -> str:
-    """The user's script as a function; empty if there is none."""
+def _declared(own: str) -> str:
+    """The user's script as a function; empty if none exists."""
     if not own:
         return ""
     # Before a second function a brace too many can't compile.

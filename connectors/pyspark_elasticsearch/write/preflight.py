@@ -19,7 +19,7 @@ from pyspark_elasticsearch.target import lookup as targets
 from pyspark_elasticsearch.target.lookup import GUARD, OWN, STAMP, Target
 from pyspark_elasticsearch.target.placement import behind
 from pyspark_elasticsearch.write import fitness
-from pyspark_elasticsearch.write.documents import Documents, RowGuard, declared, script
+from pyspark_elasticsearch.write.documents import Documents, RowGuard, script
 from pyspark_elasticsearch.write.plan import named_twice, own_index
 from sparkonce import checks
 from sparkonce.errors import OptionError, SparkonceError, StoreError, StoreRefused, error_text
@@ -227,8 +227,7 @@ def _require_compiles(cluster: Cluster, target: Target, documents: Documents) ->
     if not documents.script:
         return
     # With all that rows send: a script may have 65,535 characters.
-    source = f"{declared(documents.script)}if (params.none) {{ ctx.op = 'none'; return; }} "
-    source += script(documents).removeprefix(declared(documents.script))
+    source = script(documents, first="if (params.none) { ctx.op = 'none'; return; } ")
     probe = {"source": source, "lang": "painless", "params": {"none": True}}
     body = {"scripted_upsert": True, "script": probe, "upsert": {}}
     at = path(target.name, "_update", "sparkonce-compiles")

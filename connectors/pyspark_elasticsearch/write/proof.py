@@ -65,7 +65,7 @@ class RowProof:
     def of_creations(self, conflicts: Sequence[RefusedDocument]) -> list[RefusedDocument]:
         """Conflicts of `create` whose rows are not proven.
 
-        An update writes a document as it is, or fails if there is none. Where `_source` lacks
+        An update writes a document as it is, or fails if none exists. Where `_source` lacks
         fields, an update would drop them; nobody can have updated the row there, so it is sent.
         """
         named = [self._named(one) for one in conflicts]
@@ -100,7 +100,7 @@ class RowProof:
             elif not doc.get("found") or _is_of(lines, doc):
                 pairs.append((one, lines.replace(ONCE, AGAIN, 1)))
         left = [one for one in self._left(pairs, self.params) if one.item.status != 409]
-        return behind + left  # after another conflict a later version is there
+        return behind + left  # after another conflict a later version exists
 
     def _named(self, one: RefusedDocument) -> dict[str, Any]:
         """The address of a document; with the index behind a data stream."""

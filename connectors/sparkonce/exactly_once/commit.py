@@ -270,12 +270,11 @@ class Committer:
             except DecisionLost:
                 if self._is_present(None, driver):  # else a node lags, and knows no ledger yet
                     raise
-                time.sleep(self.patience.wait(tried))
-                continue
-            if done.owner.query_id != driver.query_id or done.decision.epoch >= driver.epoch:
-                break
-            if self._is_present(done, driver):  # a failover lost it
-                raise conflicts.lost_decision(done, driver)
+            else:
+                if done.owner.query_id != driver.query_id or done.decision.epoch >= driver.epoch:
+                    break
+                if self._is_present(done, driver):  # a failover lost it
+                    raise conflicts.lost_decision(done, driver)
             time.sleep(self.patience.wait(tried))  # the node may catch up
         else:
             raise contended(driver.name)

@@ -172,70 +172,6 @@ def _json(text: str | None) -> Any:
     return text and json.loads(text)
 
 
-@pytest.fixture
-def sets(mysql: Cursor) -> dict[str, int]:
-    """The server's character sets, and how many bytes a character has at most."""
-    mysql.execute("SELECT character_set_name, maxlen FROM information_schema.character_sets")
-    return {name: int(most) for name, most in mysql.fetchall()}
-
-
-def test_each_byte_of_each_set_of_one_byte_is_as_a_read_has_it(
-    table: Table, sets: dict[str, int]
-) -> None:
-    names = [one for one, most in sets.items() if most == 1 and one not in ("ascii", "binary")]
-    columns = ", ".join(f"{one} VARCHAR(1) CHARACTER SET {one}" for one in names)
-    table.create(f"id INT PRIMARY KEY, {columns}")
-    made, begin = table.follow()
-    each = (f"({at}" + f", x'{at:02x}'" * len(names) + ")" for at in range(256))
-    table.run(f"INSERT INTO {table} VALUES {', '.join(each)}")
-    there, found = values(table.source()), read(made, begin)
-    assert len(names) > 20
-    for name in names:
-        assert found[name].to_pylist() == there[name].to_pylist(), name
-
-
-def test_each_character_of_each_set_of_two_bytes_is_as_a_read_has_it(
-    table: Table, sets: dict[str, int]
-) -> None:
-    names = [one for one, most in sets.items() if most == 2 and one != "ucs2"]
-    assert {"sjis", "cp932", "big5", "gbk", "euckr"} <= {*names}
-    columns = ", ".join(f"{one} VARCHAR(200) CHARACTER SET {one}" for one in names)
-    table.create(f"id INT PRIMARY KEY, {columns}")
-    made, begin = table.follow()
-    with client(table.url, sql_mode="") as writer:  # characters that a set lacks become a sign
-        for first in range(0, 0x10000, 150):
-            text = "".join(map(chr, range(first, first + 150))).encode(errors="ignore").hex()
-            each = f", CONVERT(x'{text}' USING utf8mb4)" * len(names)
-            writer.execute(f"INSERT IGNORE INTO {table} VALUES ({first}{each})")
-    there, found = values(table.source()).sort_by("id"), read(made, begin)
-    for name in names:
-        assert found[name].to_pylist() == there[name].to_pylist(), name
-        assert len({*"".join(there[name].to_pylist())}) > 5000, name
-
-
-@pytest.mark.parametrize("name", ["sjis", "cp932", "big5", "gbk", "gb2312", "euckr"])
-def test_a_choice_in_a_set_of_two_bytes_is_as_a_read_has_it(table: Table, name: str) -> None:
-    table.create(f"id INT PRIMARY KEY, v ENUM('日本', '?') CHARACTER SET {name}")
-    table.run("SET GLOBAL binlog_row_metadata = FULL")
-    made, begin = table.follow()
-    table.run(f"INSERT INTO {table} VALUES (1, '日本'), (2, '?')")
-    assert changes(made, begin, None, "v") == [("c", "日本"), ("c", "?")]
-
-
-def test_columns_of_other_sets_of_several_bytes_are_refused(
-    table: Table, sets: dict[str, int]
-) -> None:
-    names = [one for one, most in sets.items() if most > 2 and not one.startswith("utf")]
-    assert {"ujis", "eucjpms"} <= {*names}
-    columns = ", ".join(f"{one} VARCHAR(9) CHARACTER SET {one}" for one in names)
-    table.create(f"id INT PRIMARY KEY, {columns}")
-    for name in names:
-        made = table.feed(pa.schema([(name, pa.string())]))
-        at = made.latest()
-        with pytest.raises(StoreRefused, match=f"Column '{name}' of character set {name} can't"):
-            made.between(at, at)
-
-
 ODD = {
     "VARCHAR(50) COMPRESSED": "REPEAT('x', 50)",
     "TEXT COMPRESSED": "REPEAT('x', 5000)",
@@ -248,8 +184,7 @@ NAMED = pytest.mark.parametrize("logging", ["with names", "without names"], indi
 @pytest.mark.usefixtures("logging")
 @pytest.mark.parametrize("column", ODD)
 def test_a_column_that_can_t_be_followed_may_be_left_out(table: Table, column: str) -> None:
-    a, z = (f"VARCHAR(9) CHARACTER SET {one}" for one in ("latin1", "latin2"))
-    _create(table, f"id INT PRIMARY KEY, a {a}, v {column}, z {z}")
+    _create_between(table, column)
     made, begin = table.follow()
     with client(table.url) as writer:
         writer.execute(f"INSERT INTO {table} VALUES (1, 'ä', {ODD[column]}, 'ő')")
@@ -262,6 +197,12 @@ def test_a_column_that_can_t_be_followed_may_be_left_out(table: Table, column: s
         ("d", "1", "ä", "ő"),
         ("c", "2", "ä", "ő"),
     ]
+
+
+def _create_between(table: Table, column: str) -> None:
+    """Make a table whose column `v` stands between texts of two character sets."""
+    a, z = (f"VARCHAR(9) CHARACTER SET {one}" for one in ("latin1", "latin2"))
+    _create(table, f"id INT PRIMARY KEY, a {a}, v {column}, z {z}")
 
 
 def _create(table: Table, columns: str) -> None:
@@ -324,8 +265,7 @@ def test_types_that_are_logged_as_bytes_are_texts(table: Table, kind: str, seed:
 @NAMED
 @pytest.mark.usefixtures("logging")
 def test_vectors_are_their_bytes(table: Table) -> None:
-    a, z = (f"VARCHAR(9) CHARACTER SET {one}" for one in ("latin1", "latin2"))
-    _create(table, f"id INT PRIMARY KEY, a {a}, v VECTOR(2), z {z}")
+    _create_between(table, "VECTOR(2)")
     made, begin = table.follow()
     with client(table.url) as writer:
         writer.execute(f"INSERT INTO {table} VALUES (1, 'ä', x'0000803f00000040', 'ő')")
