@@ -9,7 +9,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from pyspark_mysql.binlog import events
+from pyspark_mysql.binlog import packets
 from pyspark_mysql.binlog.events import HEADER, Event, LoggedStatement
 from pyspark_mysql.binlog.gtids import GtidRange
 from pyspark_mysql.binlog.names import FollowedNames
@@ -275,10 +275,10 @@ def sent(*payloads: bytes, most: int) -> Any:
 def test_an_event_is_whole_in_however_many_packets_it_comes(
     monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr(events, "LONGEST_PACKET", most)
+    monkeypatch.setattr(packets, "LONGEST_PACKET", most)
     bodies = [b"nine byte", b"", b"twenty-nine bytes, or thirty"]
     payloads = [b"\0" + event(29).data + body for body in bodies]
-    found = [*events.events(sent(*payloads, END, most=most))]
+    found = [*packets.events(sent(*payloads, END, most=most))]
     assert [one.data[one.at : one.end] for one in found] == bodies
     assert {one.kind for one in found} == {29}
 
@@ -288,4 +288,4 @@ def test_a_connection_that_ends_in_the_midst_of_an_event_is_lost() -> None:
     for size in range(len(whole)):
         broken = SimpleNamespace(_rfile=io.BufferedReader(io.BytesIO(whole[:size])))  # type: ignore[arg-type]
         with pytest.raises(pymysql.OperationalError, match="closed the connection"):
-            [*events.events(broken)]
+            [*packets.events(broken)]

@@ -5,6 +5,7 @@ Run it on a quiet machine. The commands, which also take `--server mariadb`:
     write: writes new rows, the same rows again, and single rows.
     read: reads a table, also with Spark's own JDBC.
     follow: reads the binary log, also with a loop in Python.
+    short: reads transactions of one row each, by the CPU time of the reader.
     large: writes an epoch of ten million rows.
     bytes: writes an epoch of 5 GB; needs 40 GB of disk.
     driver: measures the driver's share of a commit.
@@ -15,16 +16,18 @@ All figures of a table result from one run, one server and the same rows.
 from __future__ import annotations
 
 import os
+import time
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
+from statistics import median
 from typing import Any
 from urllib.parse import urlsplit
 
 import pyarrow as pa
 from integration.support.epochs import MySqlQuery
-from integration.support.mysql import GTIDS, LOGGED
+from integration.support.mysql import GTIDS, LOGGED, feed, run
 from integration.support.servers.cache import jar
 from integration.support.servers.mysql import (
     QUICK,
@@ -237,6 +240,34 @@ def _by_replication(url: str, rows: int) -> int:
     return found
 
 
+FILL = (
+    "CREATE PROCEDURE fill(rows_ INT) BEGIN DECLARE i INT DEFAULT 0; WHILE i < rows_ DO"
+    " INSERT INTO t VALUES (i, CONCAT('customer ', i), i * 0.37, '2026-01-01'); SET i = i + 1;"
+    " END WHILE; END"
+)
+
+
+def short(given: Namespace) -> None:
+    """The same feed as in a task of Spark."""
+    rows, lines = given.rows or 200_000, []
+    for name, options in GTIDS.items():
+        config = (*LOGGED, *options, *QUICK, "--binlog-row-metadata=FULL")
+        with MySqlProcess(private_binary(name), *config) as server:
+            run(server, f"CREATE TABLE t {DDL.format('DATETIME(6)')}", FILL)
+            made = feed(server.url, "t")
+            begin = made.begin()
+            run(server, f"CALL fill({rows})")
+            (split,) = made.between(begin, made.latest())
+            took = []
+            for _ in range(given.rounds):
+                began = time.process_time()
+                assert sum(map(len, made.read(split))) == rows
+                took.append(time.process_time() - began)
+            lines.append((f"{name} {version_at(server.url)}", rows, rows / median(took)))
+    head = ("Transactions of one row", "transactions", "each second of CPU time")
+    harness.show("Binary log", head, lines)
+
+
 def with_bodies(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for start in range(0, len(batch), 100):
@@ -281,5 +312,5 @@ def driver(given: Namespace) -> None:
 
 
 if __name__ == "__main__":
-    commands = {one.__name__: one for one in (write, read, follow, large, driver)}
+    commands = {one.__name__: one for one in (write, read, follow, short, large, driver)}
     harness.main(__doc__, {**commands, "bytes": large_bytes})

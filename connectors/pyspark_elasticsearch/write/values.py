@@ -186,7 +186,8 @@ def with_documents(rows: pa.RecordBatch, name: str, doing: RowOperations) -> pa.
     if len(written):
         from_json.require_json(written)
     lines = pc.replace_substring_regex(texts, "[\r\n]", " ")
-    return rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), lines)
+    columns = [lines if one == name else rows.column(one) for one in rows.schema.names]
+    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
 
 def versions(rows: pa.RecordBatch, name: str) -> Any:

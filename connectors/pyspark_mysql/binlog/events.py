@@ -1,4 +1,4 @@
-"""Events of the binary log: reads them from a connection, and decodes the body of each kind.
+"""Events of the binary log: decodes the body of each kind.
 
 All numbers are little-endian, except the sizes of data that MariaDB compresses. See "Replication
 Protocol" and "Binlog Event" in https://dev.mysql.com/doc/dev/mysql-server/latest/, with
@@ -8,20 +8,15 @@ https://mariadb.com/docs/server/reference/clientserver-protocol/replication-prot
 
 from __future__ import annotations
 
-import io
 import struct
 import zlib
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pymysql
 
 from pyspark_mysql.binlog.gtids import DomainGtid, TaggedGtid
-from sparkonce.errors import StoreRefused
-
-RECEIVED = 256 * 1024
-LONGEST_PACKET = 0xFFFFFF
 
 # The header of an event, in bytes: 4 time in seconds, 1 type, 4 server id, 4 size of header, body
 # and checksum, 4 offset of its end in the file, 2 flags.
@@ -165,87 +160,14 @@ def length(data: bytes, at: int) -> tuple[int, int]:
     return int.from_bytes(data[at + 1 : at + 1 + size], "little"), at + 1 + size
 
 
-def events(connection: Any) -> Iterator[Event]:
-    """The events that a server sends, without checksums, until it ends the log or sends an error.
-
-    Raises:
-        StoreRefused: an event does not match its checksum.
-    """
-    new, at, checksum = tuple.__new__, 1 + HEADER, 0
-    try:
-        for data in _payloads(connection._rfile.raw):
-            # The first byte is 0 before an event, 255 before an error, and 254 at the end.
-            if data[0] == 0:
-                kind, end = data[5], len(data)
-                if kind == FORMAT:
-                    checksum = _checksum_size(data)
-                elif checksum and kind not in OUTSIDE:
-                    end = _end_of_whole(data)
-                yield new(Event, (kind, data, at, end))
-            elif data[0] == 0xFE and len(data) < 9:
-                return
-            elif data[0] == 0xFF:
-                pymysql.err.raise_mysql_exception(data)
-    except OSError as error:
-        raise pymysql.OperationalError(2013, f"no reply: {error}") from None
-
-
-def _payloads(stream: io.RawIOBase) -> Iterator[bytes]:
-    """The payloads of packets: 3 bytes of length, 1 of number, the payload.
-
-    A payload of the largest length continues in the next packet.
-    """
-    # The client's buffer has 8 KiB; it is empty, because all other replies have been read.
-    parts, found, at = list[bytes](), b"", 0
-    while True:
-        end = at + 4
-        if end <= len(found):
-            size = found[at] | found[at + 1] << 8 | found[at + 2] << 16
-            end += size
-        if end > len(found):  # most packets are small, and found whole
-            found, at = found[at:] + _received(stream, end - len(found)), 0
-            continue
-        payload, at = found[at + 4 : end], end
-        if size == LONGEST_PACKET or parts:
-            parts.append(payload)
-            if size == LONGEST_PACKET:
-                continue
-            payload = b"".join(parts)
-            parts.clear()
-        yield payload
-
-
-def _received(stream: io.RawIOBase, least: int) -> bytes:
-    """What has arrived, at least this many bytes. Never waits for more than these."""
-    found = bytearray()
-    while len(found) < least:
-        more = stream.read(max(RECEIVED, least - len(found)))
-        if not more:
-            raise pymysql.OperationalError(2013, "the server closed the connection")
-        found += more
-    return bytes(found)
-
-
-def _checksum_size(data: bytes) -> int:
+def checksum_size(data: bytes) -> int:
     """The size of the checksum of later events, from a FORMAT_DESCRIPTION_EVENT."""
     # In bytes: 2 version, 50 the server's version, 4 time, 1 size of headers, for each type of
     # event 1 with its least size, 1 the algorithm. This event always has 4 bytes of checksum.
     return CHECKSUM * (data[-5] == 1)
 
 
-def _end_of_whole(data: bytes) -> int:
-    """The end of an event's body; raises `StoreRefused` if it does not match its checksum."""
-    end = len(data) - CHECKSUM
-    if not _is_whole(data, end):
-        raise StoreRefused(
-            "An event of the binary log does not match its checksum",
-            why="the event was damaged on the server's disk or on the network",
-            todo="check the log with mysqlbinlog --verify-binlog-checksum, or try again",
-        )
-    return end
-
-
-def _is_whole(data: bytes, end: int) -> bool:
+def is_whole(data: bytes, end: int) -> bool:
     """Whether the 4 bytes from `end` on are the CRC-32 of the event before them."""
     return zlib.crc32(data[1:end]) == int.from_bytes(data[end:], "little")
 
@@ -255,7 +177,7 @@ def file_name(event: Event) -> str:
     # 8 bytes offset of its first event, then the name. The server sends a made-up event of this
     # type before all others, when the reader does not yet know whether events have checksums.
     end = event.end - CHECKSUM
-    end = end if _is_whole(event.data, end) else event.end
+    end = end if is_whole(event.data, end) else event.end
     return event.data[event.at + 8 : end].decode()
 
 
@@ -390,17 +312,27 @@ def rows(event: Event) -> tuple[str, bytes, bool]:
     # In bytes: 6 table, 2 flags; in version 2 a size of 2 bytes, which includes itself, and data of
     # that size; the number of columns, a bit for each column of the rows, for updates twice; then
     # the rows.
-    data, at = event.data, event.at + 8
-    operation, version = ROWS.get(event.kind) or COMPRESSED[event.kind]
+    kind, data, at, end = event
+    at += 8
+    operation, version = _FORMS[kind]
     if version == 2:
-        at += int.from_bytes(data[at : at + 2], "little")
-    columns, at = length(data, at)
-    width, every, is_whole = (columns + 7) // 8, (1 << columns) - 1, True
-    for _ in range(2 if operation == UPDATE else 1):
-        is_whole &= int.from_bytes(data[at : at + width], "little") & every == every
-        at += width
-    body = data[at : event.end]
-    return operation, _inflated(body) if event.kind in COMPRESSED else body, is_whole
+        at += data[at] | data[at + 1] << 8
+    columns, at = (data[at], at + 1) if data[at] < 0xFB else length(data, at)
+    start = at + (columns + 7) // 8 * (2 if operation == UPDATE else 1)
+    body = data[start:end]
+    is_whole = _are_all(data[at:start], columns)
+    return operation, _inflated(body) if kind in COMPRESSED else body, is_whole
+
+
+_FORMS = ROWS | COMPRESSED
+
+
+@lru_cache
+def _are_all(bits: bytes, columns: int) -> bool:
+    """Whether the bits of all columns are set; of an update those of both rows."""
+    width, every = (columns + 7) // 8, (1 << columns) - 1
+    parts = (bits[at : at + width] for at in range(0, len(bits), width))
+    return all(int.from_bytes(one, "little") & every == every for one in parts)
 
 
 def payload(event: Event) -> Iterator[Event]:

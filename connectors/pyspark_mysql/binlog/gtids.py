@@ -46,7 +46,7 @@ class DomainGtid(NamedTuple):
     number: int
 
     def __str__(self) -> str:
-        return "-".join(map(str, self))
+        return f"{self[0]}-{self[1]}-{self[2]}"
 
 
 Gtid: TypeAlias = TaggedGtid | DomainGtid

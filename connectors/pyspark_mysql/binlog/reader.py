@@ -15,7 +15,6 @@ from typing import IO, NamedTuple, TypeAlias
 from pyspark_mysql.binlog import events
 from pyspark_mysql.binlog.carrying import Carrier, NotCarried
 from pyspark_mysql.binlog.events import (
-    HEADER,
     Event,
     LogFile,
     LoggedStatement,
@@ -24,6 +23,8 @@ from pyspark_mysql.binlog.events import (
 )
 from pyspark_mysql.binlog.gtids import Gtid, GtidRange
 from pyspark_mysql.binlog.names import FollowedNames, TableName
+from pyspark_mysql.binlog.packets import Received
+from pyspark_mysql.binlog.short import ShortRun
 from pyspark_mysql.binlog.statements import Effect, effect
 from pyspark_mysql.binlog.tables import LoggedTable, name_in_map, table
 from sparkonce.errors import StoreRefused
@@ -125,7 +126,7 @@ class BinlogReader:
         behind: LogPlace | None = None,
         carrier: Carrier | None = None,
     ) -> None:
-        self._names, self._known = names, dict[bytes, TableName | None]()
+        self._names = names
         self._carrier = carrier or Carrier(names, mariadb)
         self._wanted, self._skipped, self._mariadb = wanted, {*skipped}, mariadb
         self._behind = behind
@@ -140,7 +141,9 @@ class BinlogReader:
         # Steps are held until the end of their transaction, which shows that it took effect.
         self._held = list[tuple[Change | BinlogRefusal, tuple[int, int] | None]]()
         self._spool = _Spool()
-        self._tables: dict[bytes, tuple[TableName, LoggedTable] | None] = {}
+        # The followed table by its number, and by the body of an event that describes it.
+        self._tables = dict[bytes, tuple[TableName, LoggedTable] | None]()
+        self._maps = dict[bytes, tuple[TableName, LoggedTable] | None]()
         self._takes: dict[int, Callable[[Event, TransactionBegin], None]] = {
             events.TABLE_MAP: self._map,
             events.QUERY: self._statement,
@@ -164,32 +167,54 @@ class BinlogReader:
         """The place of the current transaction."""
         return self._begin and LogPlace(self._file, self._at, str(self._begin.gtid))
 
-    def steps(self, found: Iterable[Event]) -> Iterator[Step]:
+    def steps(self, found: Iterable[Received]) -> Iterator[Step]:
         """The steps of the wanted transactions, until all of them have been read."""
-        # Applications write many transactions of one row, so this loop has few calls for an event.
-        outside, begins, mariadb = events.OUTSIDE, events.BEGINS, self._mariadb
-        takes, rotate, description = self._takes, events.ROTATE, events.FORMAT
-        for event in found:
-            kind = event[0]
-            if kind == rotate:
-                self._file = LogFile(events.file_name(event))
-            elif kind == description:
-                self._file = self._file.begun(event)
-                yield from self._broken_off()
-            elif kind not in outside:
-                if kind in begins:
-                    if self._begin:
-                        yield from self._broken_off()
-                    self._start(begins[kind](event), event.end_in_file - event.size)
-                self._left -= len(event[1]) - event[2] + HEADER
-                begin, take = self._begin, takes.get(kind)
-                if take and begin:
-                    take(event, begin)
-                else:  # many transactions may be irrelevant: their events are not decoded
-                    _require_known(event)
-                if begin and (self._over if mariadb else self._left <= 0):
-                    yield from self._ended(begin)
+        for one in found:
+            yield from self._short(one) if isinstance(one, ShortRun) else self._take(one)
             if self._wanted.is_complete:
+                return
+
+    def _take(self, event: Event) -> Iterator[Step]:
+        kind, begins = event.kind, events.BEGINS
+        if kind == events.ROTATE:
+            self._file = LogFile(events.file_name(event))
+        elif kind == events.FORMAT:
+            self._file = self._file.begun(event)
+            yield from self._broken_off()
+        elif kind not in events.OUTSIDE:
+            if kind in begins:
+                if self._begin:
+                    yield from self._broken_off()
+                self._start(begins[kind](event), event.end_in_file - event.size)
+            self._left -= event.size
+            begin, take = self._begin, self._takes.get(kind)
+            if take and begin:
+                take(event, begin)
+            else:  # many transactions may be irrelevant: their events are not decoded
+                _require_known(event)
+            if begin and (self._over if self._mariadb else self._left <= 0):
+                yield from self._ended(begin)
+
+    def _short(self, run: ShortRun) -> Iterator[Step]:
+        # A loop over many transactions, so it has few calls for each.
+        new, wanted = tuple.__new__, self._wanted
+        for begin, at, described, event in run:
+            if self._begin:
+                yield from self._broken_off()
+            self._start(begin, at)
+            if not self._begin:
+                continue
+            if not self._gives_rows:
+                self._carrier.forget()
+            if (found := self._described(described)) and self._gives_rows:
+                operation, data, is_whole = events.rows(event)
+                if is_whole:
+                    yield new(RowChanges, (begin, operation, *found, data))
+                else:
+                    yield BinlogRefusal(begin.gtid, *GAPS)
+            self._read(begin)
+            yield new(TransactionEnd, (begin.gtid,))
+            if wanted.is_complete:
                 return
 
     def _start(self, begin: TransactionBegin, at: int) -> None:
@@ -227,11 +252,16 @@ class BinlogReader:
                 yield step._replace(data=self._spool.get(*slot))
             else:
                 yield step
+        self._drop_held()
+        self._read(begin)
+        yield tuple.__new__(TransactionEnd, (begin.gtid,))
+
+    def _read(self, begin: TransactionBegin) -> None:
+        """Record that the current transaction has been read."""
         self._wanted.advance(begin.gtid)
         if not self._passed_any:
             self._place = self._file, self._at, begin.gtid
-        self._forget()
-        yield tuple.__new__(TransactionEnd, (begin.gtid,))
+        self._begin = None
 
     def _forget(self) -> None:
         self._begin = None
@@ -312,17 +342,24 @@ class BinlogReader:
     def _map(self, event: Event, begin: TransactionBegin) -> None:  # noqa: ARG002
         # The 6 bytes are the number by which rows name the table, until the server reopens it.
         data, at = event.data, event.at
-        size = data[at + 8] + 2
-        size += data[at + 8 + size] + 2
-        key = data[at + 8 : at + 8 + size]
-        if key not in self._known:
-            one = name_in_map(key)
-            self._known[key] = one if self._names.match(*one) else None
-        name = self._known[key]
-        found = name and (name, table(data[at + 8 + size : event.end], mariadb=self._mariadb))
-        self._tables[data[at : at + 6]] = found
+        self._tables[data[at : at + 6]] = self._described(data[at : event.end])
+
+    def _described(self, body: bytes) -> tuple[TableName, LoggedTable] | None:
+        """The followed table that the body of an event describes; None for another one."""
+        if body not in self._maps:
+            self._maps[body] = self._followed(body)
+        found = self._maps[body]
         if found:
             self._carrier.describe(*found)
+        return found
+
+    def _followed(self, body: bytes) -> tuple[TableName, LoggedTable] | None:
+        size = body[8] + 2
+        size += body[8 + size] + 2
+        name = name_in_map(body[8 : 8 + size])
+        if not self._names.match(*name):
+            return None
+        return name, table(body[8 + size :], mariadb=self._mariadb)
 
     def _rows(self, event: Event, begin: TransactionBegin) -> None:
         found = self._tables.get(event.data[event.at : event.at + 6])

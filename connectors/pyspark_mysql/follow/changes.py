@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import groupby
 from typing import Protocol
 
 import numpy as np
@@ -20,19 +19,16 @@ from pymysql.constants import FIELD_TYPE
 
 from pyspark_mysql.binlog import events, tables
 from pyspark_mysql.binlog.images import PADDING, ByteBuffer, Numbers, RowImage
-from pyspark_mysql.binlog.names import TableName
-from pyspark_mysql.binlog.reader import Change, RowChanges, TableStatement
+from pyspark_mysql.binlog.reader import Change, TableStatement
 from pyspark_mysql.binlog.tables import BinlogColumn, LoggedTable
 from pyspark_mysql.binlog.values import DAY, differ, values
 from pyspark_mysql.follow.table import BEFORE, GTID, META, OP, TS, FollowedTable, require_readable
+from pyspark_mysql.follow.windows import LoggedRows, windows
 from pyspark_mysql.read.columns import ResultColumn
 from pyspark_mysql.read.rows import unreadable
 from sparkonce.errors import OptionError, StoreRefused
 from sparkonce.values import from_json
 from sparkonce.values.spark_types import spark_type
-
-BLOCK = 8 * 1024 * 1024
-"""The number of bytes of logged rows from which a batch is made."""
 
 CREATE, UPDATE, DELETE = range(3)
 OPERATIONS = pa.array(events.OPERATIONS)
@@ -73,43 +69,17 @@ class Changes:
             StoreRefused: the log lacks a column, or has another type or another key.
             ValueUnreadable: a value is not valid for its type.
         """
-        yield from map(self._batch, in_blocks(rows))
+        for window in windows(rows):
+            for one in window.rows.values():
+                yield self._batch(one)
+            if window.statements:
+                yield statements(window.statements, self.schema)
 
-    def _batch(self, changes: list[Change]) -> pa.RecordBatch:
-        rows = [one for one in changes if isinstance(one, RowChanges)]
-        if not rows:
-            return statements(
-                [one for one in changes if isinstance(one, TableStatement)], self.schema
-            )
+    def _batch(self, rows: LoggedRows) -> pa.RecordBatch:
         block = Block(self.table, rows, lenient=self.lenient)
         if self.key is not None:
             block.require_key(self.key)
         return pa.RecordBatch.from_arrays([*map(block.column, self.schema)], schema=self.schema)
-
-
-def in_blocks(rows: Iterable[Change]) -> Iterator[list[Change]]:
-    """The rows in runs of one layout, of about `BLOCK` bytes at most; and runs of statements."""
-    for window in in_windows(rows):
-        for _, run in groupby(window, layout_of):
-            yield [*run]
-
-
-def in_windows(rows: Iterable[Change]) -> Iterator[list[Change]]:
-    """The rows in runs of about `BLOCK` bytes at most, whatever their tables."""
-    window, size = list[Change](), 0
-    for one in rows:
-        if window and size > BLOCK:
-            yield window
-            window, size = [], 0
-        window.append(one)
-        size += len(one.data) if isinstance(one, RowChanges) else len(one.text)
-    if window:
-        yield window
-
-
-def layout_of(one: Change) -> tuple[TableName, int] | None:
-    """Identifies the layout of rows; None for statements."""
-    return (one.name, id(one.table)) if isinstance(one, RowChanges) else None
 
 
 def statements(
@@ -142,16 +112,13 @@ class Layout(Protocol):
 class Block:
     """Rows of one layout, from one or several events."""
 
-    def __init__(
-        self, followed: Layout, changes: Sequence[RowChanges], *, lenient: bool = False
-    ) -> None:
-        self.changes, self.table = changes, followed.completed(changes[0].table)
-        self.lenient = lenient
+    def __init__(self, followed: Layout, rows: LoggedRows, *, lenient: bool = False) -> None:
+        self.rows, self.table, self.lenient = rows, followed.completed(rows.table), lenient
         self.named = followed.named(self.table)
-        data = b"".join([*(one.data for one in changes), PADDING])
+        data = b"".join([*rows.data, PADDING])
         self.buffer, image = ByteBuffer(data), RowImage(self.table.columns)
         starts = image.starts(data, len(data) - len(PADDING))
-        ends = np.cumsum([len(one.data) for one in changes])
+        ends = np.cumsum([*map(len, rows.data)])
         self.change_of = np.searchsorted(ends, starts, "right")
         self.cells = image.cells(self.buffer, starts)
         self._choose_rows()
@@ -178,16 +145,15 @@ class Block:
     def meta(self) -> dict[str, Callable[[], pa.Array]]:
         """Columns that the table does not have."""
         which = pa.array(self.change_of[self.chosen])
-        begins = [one.begin for one in self.changes]
         return {
             OP: lambda: OPERATIONS.take(pa.array(self.operations)),
-            GTID: lambda: pa.array([str(one.gtid) for one in begins]).take(which),
-            TS: lambda: pa.array([one.micros for one in begins], META[TS]).take(which),
+            GTID: lambda: pa.array(self.rows.gtids).take(which),
+            TS: lambda: pa.array(self.rows.micros, META[TS]).take(which),
         }
 
     def _choose_rows(self) -> None:
         """Choose the rows to emit: of an update the new row, or both if its key changed."""
-        codes = [events.OPERATIONS.index(one.operation) for one in self.changes]
+        codes = [events.OPERATIONS.index(one) for one in self.rows.operations]
         logged = np.array(codes, np.int64)[self.change_of]
         updates = logged == UPDATE
         after = updates & (np.cumsum(updates) % 2 == 0)
@@ -251,7 +217,7 @@ class Block:
 
     @property
     def _where(self) -> str:
-        first, last = (str(self.changes[at].begin.gtid) for at in (0, -1))
+        first, last = (self.rows.gtids[at] for at in (0, -1))
         return f"transaction {first}" if first == last else f"transactions {first} to {last}"
 
 

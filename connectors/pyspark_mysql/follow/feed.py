@@ -147,12 +147,13 @@ class MySqlFeed(LogFeed):
 
     def _changes(self, split: TransactionSplit) -> Iterator[pa.RecordBatch]:
         wanted, known = self._wanted(split.behind, split.end, split.place), split.table
+        has_op = OP in self.schema.names
 
         def rows() -> Iterator[Change]:
             for one in self._rows(split.behind, wanted):
                 if known is None and isinstance(one, RowChanges) and not one.table.named:
                     self._laid_out(split.behind)
-                if OP in self.schema.names or isinstance(one, RowChanges):
+                if has_op or isinstance(one, RowChanges):
                     yield one
 
         lenient = self.carries_alterations

@@ -11,16 +11,18 @@ from typing import Any, TypeAlias
 
 import pymysql
 
-from pyspark_mysql.binlog import events
+from pyspark_mysql.binlog import events, packets
 from pyspark_mysql.binlog.events import Event, LogPlace
 from pyspark_mysql.binlog.gtids import GtidPosition, GtidSet
+from pyspark_mysql.binlog.packets import Received
+from pyspark_mysql.binlog.short import ShortRun
 from pyspark_mysql.follow.fitness import gtids_at
 from pyspark_mysql.read.rows import WRITE_SECONDS
 from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.connection import LiveConnection
 from pyspark_mysql.server.failures import number
 
-EventStream: TypeAlias = Generator[Event, None, None]
+EventStream: TypeAlias = Generator[Received, None, None]
 """The events of a connection; closing the stream closes the connection."""
 
 NON_BLOCK, THROUGH_GTID = 1, 4
@@ -35,7 +37,7 @@ NOT_THERE = 1236
 @contextmanager
 def log_behind(
     session: MySqlSession, after: str, place: LogPlace | None = None, *, mariadb: bool
-) -> Iterator[Iterator[Event]]:
+) -> Iterator[Iterator[Received]]:
     """The events of all transactions that are not in `after`, up to the end of the log.
 
     They include every transaction that a reader of tables can see, because the server logs a
@@ -56,11 +58,13 @@ def files_up_to(session: MySqlSession, place: LogPlace | None) -> list[str]:
     return names[: names.index(file) + 1] if file in names else []
 
 
-def log_between(session: MySqlSession, begin: str, place: LogPlace | None) -> EventStream:
+def log_between(
+    session: MySqlSession, begin: str, place: LogPlace | None
+) -> Generator[Event, None, None]:
     """The events from the begin of a file up to the transaction at a place."""
     file = ""
-    with closing(_sent(session, "", begin)) as found:
-        for event in found:
+    with _sending(session, "", begin) as connection:
+        for event in packets.events(connection):
             if event.kind == events.ROTATE:
                 file = events.file_name(event)
             elif event.kind in events.BEGINS and place and file == place.file.name:
@@ -73,7 +77,7 @@ def log_between(session: MySqlSession, begin: str, place: LogPlace | None) -> Ev
 def _begun(
     session: MySqlSession, after: str, place: LogPlace | None, *, mariadb: bool
 ) -> EventStream:
-    head, found = list[Event](), _sent(session, after)
+    head, found = list[Received](), _sent(session, after)
     if place:
         # MySQL omits transactions even with a place; the one at the place must be sent.
         others = after if mariadb else GtidSet(place.gtid).lacks(after)
@@ -90,11 +94,13 @@ def _begun(
         yield from chain(head, found)
 
 
-def _up_to(place: LogPlace, found: Iterable[Event]) -> list[Event]:
+def _up_to(place: LogPlace, found: Iterable[Received]) -> list[Received]:
     """The events from a place up to the begin of its transaction; empty if it is not there."""
-    head = list[Event]()
+    head = list[Received]()
     for event in found:
         head.append(event)
+        if isinstance(event, ShortRun):
+            return head if str(next(iter(event)).begin.gtid) == place.gtid else []
         if event.kind == events.FORMAT and place.file.begun(event) != place.file:
             break
         if begin := events.BEGINS.get(event.kind):
@@ -104,11 +110,18 @@ def _up_to(place: LogPlace, found: Iterable[Event]) -> list[Event]:
 
 def _sent(session: MySqlSession, after: str, file: str = "", at: int = BEGINNING) -> EventStream:
     """The events from a place; without a file, those after the transactions `after`."""
+    with _sending(session, after, file, at) as connection:
+        yield from packets.received(connection)
+
+
+@contextmanager
+def _sending(session: MySqlSession, after: str, file: str, at: int = BEGINNING) -> Iterator[Any]:
+    """A connection whose server sends its log."""
     with session.pool.lend() as live:
         try:
             _prepare(live, int(session.access.timeout * 1e9 / 3))
             _ask(live, after, file, at)
-            yield from events.events(live.connection)
+            yield live.connection
         finally:
             live.drop()  # it sends events, and replies to nothing else
 
@@ -153,7 +166,9 @@ def _past_crashes(session: MySqlSession, after: str, found: EventStream) -> Even
         try:
             with closing(found):
                 for event in found:
-                    if event.kind == events.ROTATE:
+                    if isinstance(event, ShortRun):
+                        before = now = now | event.last()
+                    elif event.kind == events.ROTATE:
                         file = events.file_name(event)
                     elif event.kind == events.MARIADB_GTID:
                         gtid = events.begin_in_domain(event).gtid

@@ -13,11 +13,12 @@ import pyarrow.compute as pc
 
 from pyspark_mysql.binlog.images import Numbers
 from pyspark_mysql.binlog.names import TableName
-from pyspark_mysql.binlog.reader import Change, RowChanges, TableStatement
+from pyspark_mysql.binlog.reader import Change, TableStatement
 from pyspark_mysql.binlog.tables import Charsets, LoggedTable
 from pyspark_mysql.binlog.values import SHOWN_TYPES
-from pyspark_mysql.follow.changes import Block, in_windows, layout_of, logged_as, statements
+from pyspark_mysql.follow.changes import Block, logged_as, statements
 from pyspark_mysql.follow.table import BEFORE, META, OP, as_shown
+from pyspark_mysql.follow.windows import LoggedRows, windows
 from sparkonce.values.text import to_json
 
 TABLE, KEY, ROW = "_table", "_key", "_row"
@@ -101,26 +102,24 @@ class RowsAsJson:
             StoreRefused: the connector can't read the type or the character set of a column.
             ValueUnreadable: a value is not valid for its type.
         """
-        for window in in_windows(rows):
-            found = [self._of_layout(window, places, limits) for places in _by_layout(window)]
+        for window in windows(rows, mixed=True):
+            found = [self._of_layout(one, limits) for one in window.rows.values()]
+            if window.statements:
+                found.append((self._statements(window.statements), np.array(window.places)))
             if len(found) == 1:
                 yield found[0][0]
             else:
                 yield _in_order(*zip(*found, strict=True))
 
     def _of_layout(
-        self, window: Sequence[Change], places: Sequence[int], limits: Mapping[str, int]
+        self, rows: LoggedRows, limits: Mapping[str, int]
     ) -> tuple[pa.RecordBatch, Numbers]:
-        """The rows of one table and layout, or statements, each with its place in the window."""
-        table, found = window[places[0]].name, [window[at] for at in places]
-        name = ".".join(table)
-        changes = [one for one in found if isinstance(one, RowChanges)]
-        if not changes:
-            return self._statements(found), np.array(places)
-        block = _JsonBlock(Block(self._layout(table), changes), name)
+        """The rows of one table and layout, each with its place in the window."""
+        name = ".".join(rows.name)
+        block = _JsonBlock(Block(self._layout(rows.name), rows), name)
         columns = [block.column(one.name).cast(one.type) for one in self.schema]
         batch = pa.RecordBatch.from_arrays(columns, schema=self.schema)
-        at = np.array(places)[block.change_of]
+        at = np.array(rows.places)[block.change_of]
         if name not in limits:
             return batch, at
         read = block.up_to(limits[name])
@@ -132,8 +131,7 @@ class RowsAsJson:
             self._layouts[table] = LogLayout(self._charsets, self._learn, kinds)
         return self._layouts[table]
 
-    def _statements(self, found: Sequence[Change]) -> pa.RecordBatch:
-        told = [one for one in found if isinstance(one, TableStatement)]
+    def _statements(self, told: Sequence[TableStatement]) -> pa.RecordBatch:
         names = [".".join(one.name) for one in told]
         texts = [json.dumps({"statement": one.text}, ensure_ascii=False) for one in told]
         return statements(told, self.schema, **{TABLE: names, ROW: texts})
@@ -155,14 +153,6 @@ class RowsAsJson:
                 for one in self.schema
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
-
-
-def _by_layout(window: Sequence[Change]) -> Iterable[list[int]]:
-    """The places of the rows of each table and layout: one block decodes them together."""
-    found = dict[tuple[TableName, int] | None, list[int]]()
-    for at, one in enumerate(window):
-        found.setdefault(layout_of(one), []).append(at)
-    return found.values()
 
 
 def _in_order(batches: Sequence[pa.RecordBatch], places: Sequence[Numbers]) -> pa.RecordBatch:

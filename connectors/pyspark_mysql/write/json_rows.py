@@ -106,7 +106,7 @@ class JsonRows:
         if not isinstance(tree, dict):
             raise ValueError(f"column {self.column!r}: it is no object")
         _require_apart([*tree])
-        spelled, key = {name.lower(): name for name in kind.names}, self.detail.key
+        spelled, key = {one.name.lower(): one.name for one in kind}, self.detail.key
         values = {name.lower(): value for name, value in tree.items()}
         own = {spelled[name.lower()]: values.get(name.lower()) for name in key}
         return from_json.array_of_tree(own, kind)
