@@ -119,6 +119,7 @@ MODES = {
     "upsert": {"key": "id"},
     "keep": {"key": "id", "nulls": "keep"},
     "increment": {"key": "id", "writeMode": "increment"},
+    "update": {"key": "id", "writeMode": "update"},
     "delete": {"key": "id", "writeMode": "delete"},
 }
 
@@ -161,7 +162,7 @@ def test_documented_rights_suffice_and_each_that_is_needed_is_asked_for(
         query(url, table, **MODES[mode]).sink.check()
     table.run(grant[0].replace("'app'@'%'", user))
     rows = query(url, table, **MODES[mode], chunkRows="3")
-    if mode == "delete":
+    if mode in ("update", "delete"):
         with pytest.raises(StoreRefused, match=r"Access denied.*grant it as docs"):
             rows.sink.check()
         table.run(grant[3].replace("'app'@'%'", user))

@@ -88,7 +88,7 @@ BAD = [
     ({"key": "tags"}, "of type json"),
     ({"writeMode": "upsert"}, "Option key is missing"),
     ({"writeMode": "delete"}, "Option key is missing"),
-    ({"key": "id", "writeMode": "replace"}, "one of append, upsert, increment, delete"),
+    ({"key": "id", "writeMode": "replace"}, "one of append, upsert, update, increment, delete"),
     ({"key": "id", "writeMode": "increment"}, "can't add column 'name' of type string"),
     ({"writeMode": "append", "nulls": "keep"}, "contradict each other"),
     ({"key": "id", "writeMode": "delete", "createTable": "true"}, "contradict each other"),

@@ -24,7 +24,7 @@ from pyspark_mysql.target.columns import SUMS, definition
 from pyspark_mysql.target.lookup import columns_of
 from pyspark_mysql.write.plan import TableRows
 from pyspark_mysql.write.statements import probes
-from sparkonce.change import Names
+from sparkonce.change import Delete, Names
 from sparkonce.errors import FailureKind, OptionError, StoreRefused
 
 TOO_LARGE = (139, 1070, 1071, 1074, 1117, 1118, 1163, 1170, 3152)
@@ -140,7 +140,7 @@ def _lacking(session: MySqlSession, detail: TableRows) -> Names:
     """The columns that the table lacks, except those of the key."""
     _, columns = columns_of(session, detail.table)
     there = {column.name.lower() for column in columns}
-    if not columns or not detail.makes_rows:
+    if not columns or isinstance(detail.change, Delete):
         return ()
     written = detail.written_to(columns).columns
     return tuple(name for name in written if name.lower() not in there and name not in detail.key)

@@ -22,6 +22,7 @@ from pyspark_mysql.target.coercions import of_null
 from pyspark_mysql.target.columns import TableColumn, definition, named
 from pyspark_mysql.target.lookup import Target, triggers
 from pyspark_mysql.write.chunks import EncodedRows
+from pyspark_mysql.write.contradictions import OWN_COLUMNS
 from pyspark_mysql.write.inserting import (
     InsertWriter,
     LoadWriter,
@@ -29,9 +30,10 @@ from pyspark_mysql.write.inserting import (
     SkippingWriter,
     empty,
 )
-from pyspark_mysql.write.plan import OWN_COLUMNS, TableRows
+from pyspark_mysql.write.plan import TableRows
 from pyspark_mysql.write.refusals import PutAside, Refusals, RefusedRow, sent_in_halves
 from pyspark_mysql.write.statements import NEW, Frame, frame
+from sparkonce.change import Update
 from sparkonce.errors import OptionError
 
 FLAG, ROW = map(identifier, OWN_COLUMNS)
@@ -66,6 +68,8 @@ def writer_for(
     # The server could match a row with a stored row by another unique key than its own.
     ambiguous = detail.updates and bool(target.others(detail.key, detail.columns))
     refusals = Refusals(detail, put_aside, ambiguous=ambiguous)
+    if isinstance(detail.change, Update):
+        return UpdateWriter(session, refusals, target, place)
     if not detail.makes_rows:
         return DeleteWriter(session, refusals, target, place)
     if detail.folded:
@@ -197,13 +201,20 @@ class GatheringWriter(RowWriter):
     def _delete(self, *, indexed: bool, which: str = "") -> None:
         """Delete the rows of the target that have the keys of gathered rows.
 
+        `which` is a further condition.
+        """
+        self._follow(f"DELETE t FROM {self._joined(indexed=indexed)}", which)
+
+    def _joined(self, *, indexed: bool) -> str:
+        """The gathered rows, joined with the rows of the target `t` that have their keys.
+
         With an index the server looks up each row, and locks no other row of the target. Without
-        one the server chooses its own plan. `which` is a further condition.
+        one the server chooses its own plan.
         """
         names = map(identifier, self.detail.key)
         same = " AND ".join(f"t.{name} = {NEW}.{name}" for name in names)
         join = "STRAIGHT_JOIN" if indexed else "JOIN"
-        self._follow(f"DELETE t FROM {self.source} {join} {self.quoted} AS t ON {same}", which)
+        return f"{self.source} {join} {self.quoted} AS t ON {same}"
 
     def _take_out(self, number: int) -> list[str]:
         """Remove a gathered row, and return its literals."""
@@ -323,6 +334,17 @@ class WinnerWriter(GatheringWriter):
                 for (row,) in self.session.run(sql):
                     error = RefusedRow(what, coercion.why, coercion.todo)
                     self.refusals.refuse(self._take_out(row), error)
+
+
+class UpdateWriter(WinnerWriter):
+    """Sets the columns of the last row of each key in all stored rows that have the key."""
+
+    def _take_effect(self) -> None:
+        self.session.run(self._choice())
+        self._refuse_nulls()
+        names = map(identifier, self.detail.set_columns)
+        values = ", ".join(f"t.{name} = {NEW}.{name}" for name in names)
+        self._follow(f"UPDATE {self._joined(indexed=True)} SET {values}")
 
 
 def _paced(last: int, timeout: float) -> Iterator[range]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark_mysql.server import address
 from pyspark_mysql.target.coercions import Coercion, coercions
 from pyspark_mysql.target.columns import TableColumn, kind_of, named
-from pyspark_mysql.target.names import LIKE, PREFIX
+from pyspark_mysql.target.names import LIKE
+from pyspark_mysql.write import contradictions
 from sparkonce import change, checks, codec, templates
-from sparkonce.change import Append, Change, Delete, Increment, Names, Upsert
+from sparkonce.change import Append, Change, Delete, Increment, Names, Update, Upsert
 from sparkonce.errors import OptionError
 from sparkonce.protocol import Plan
 from sparkonce.templates import Segment, Template
@@ -21,18 +22,10 @@ from sparkonce.values import spark_types
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sparkonce.checks import Contradiction
     from sparkonce.options import Options
 
-MODES = ("append", "upsert", "increment", "delete")
-EXACT_KEY = re.compile(
-    r"boolean|tinyint|smallint|int|bigint|decimal.*|string|binary|date|timestamp.*|time|interval"
-)
-TIMESTAMPS = ("timestamp", "timestamp_ntz")
-SEQUENCES = ("tinyint", "smallint", "int", "bigint", "decimal", "date", *TIMESTAMPS)
+MODES = ("append", "upsert", "update", "increment", "delete")
 ADDABLE = re.compile(r"tinyint|smallint|int|bigint|decimal.*|float|double")
-OWN_COLUMNS = ("sparkonce_flag", "sparkonce_row")
-"""Additional columns of a temporary table: whether the row deletes, and its number."""
 CELLS = 48_000
 """Values in a chunk: each chunk is a transaction, which the server syncs to disk."""
 
@@ -104,7 +97,7 @@ class TableRows:
     @property
     def folded(self) -> bool:
         """Whether only one row of each key is written."""
-        return bool(self.op or self.order)
+        return bool(self.op or self.order or isinstance(self.change, Update))
 
     @property
     def added(self) -> Names:
@@ -119,7 +112,7 @@ class TableRows:
     @property
     def makes_rows(self) -> bool:
         """Whether the table may gain rows."""
-        return not isinstance(self.change, Delete)
+        return not isinstance(self.change, Delete | Update)
 
     @property
     def looked_up(self) -> Names:
@@ -127,8 +120,14 @@ class TableRows:
         return () if isinstance(self.change, Append) else self.key
 
     @property
+    def set_columns(self) -> Names:
+        """The columns that are set in stored rows only."""
+        updates = isinstance(self.change, Update)
+        return tuple(name for name in self.columns if updates and name not in self.key)
+
+    @property
     def updates(self) -> bool:
-        """Whether stored rows are changed; the server finds them by a unique key."""
+        """Whether a row changes a stored row that the server finds by a unique key, or is new."""
         return isinstance(self.change, Upsert | Increment)
 
     def coercions_by(self, name: str, column: TableColumn) -> list[Coercion]:
@@ -164,9 +163,9 @@ class TableRows:
         Raises:
             OptionError: the key is no column that a row may fill, or a column has a reserved name.
         """
-        own = [name for name in columns if name.lower() in OWN_COLUMNS]
+        own = [name for name in columns if name.lower() in contradictions.OWN_COLUMNS]
         if own and self.folded:
-            raise reserved_column(own[0])
+            raise contradictions.reserved_column(own[0])
         known = {name.lower(): name for name in columns}
         for name in self.key:
             if name.lower() not in known:
@@ -210,7 +209,7 @@ def plan(options: Options, schema: pa.Schema) -> Plan[TableRows]:
         OptionError: options contradict each other or the schema.
     """
     table = address.database(options), str(options["dbtable"][-1])
-    checks.refuse(_of_names(table, options))
+    checks.refuse(contradictions.of_names(table, options))
     parts = template(options, schema)
     if options["rowColumn"]:
         return _of_json(options, schema, table, parts)
@@ -218,8 +217,8 @@ def plan(options: Options, schema: pa.Schema) -> Plan[TableRows]:
     kinds = {field.name: kind_of(field) for field in schema}
     does = change.parse(options, schema, key, lambda: _added(key, schema))
     checks.refuse(change.contradictions(does, options))
-    checks.refuse(_of_change(does, options))
-    checks.refuse(_of_columns(does, key, kinds))
+    checks.refuse(contradictions.of_change(does, options))
+    checks.refuse(contradictions.of_columns(does, key, kinds))
     op = does.op if isinstance(does, Upsert) else None
     every = tuple(name for name in schema.names if name != op)
     written = key if isinstance(does, Delete) else every
@@ -236,7 +235,7 @@ def plan(options: Options, schema: pa.Schema) -> Plan[TableRows]:
     )
     return Plan(
         target=rows.target,
-        repeatable=isinstance(does, Upsert),
+        repeatable=isinstance(does, Upsert | Update),
         columns=len(rows.columns),
         cells=CELLS,
         detail=rows,
@@ -251,12 +250,12 @@ def _of_json(
 ) -> Plan[TableRows]:
     """The plan for rows that are JSON objects, whose columns only their tables tell."""
     row = checks.column("rowColumn", options["rowColumn"], schema)
-    checks.refuse(_of_row(row, schema, parts, options))
+    checks.refuse(contradictions.of_row(row, schema, parts, options))
     key = tuple(options["key"] or ())
     # Without option key it is the primary key of each table.
     does = change.parse(options, schema, key or (row,), usual=Upsert)
     checks.refuse(change.contradictions(does, options))
-    checks.refuse(_of_change(does, options))
+    checks.refuse(contradictions.of_change(does, options))
     rows = TableRows(
         table=table,
         change=does,
@@ -279,38 +278,6 @@ def _of_json(
     )
 
 
-def _of_row(
-    row: str, schema: pa.Schema, parts: Sequence[Segment], options: Options
-) -> Iterator[Contradiction]:
-    kind = kind_of(schema.field(row))
-    yield (
-        kind != "string",
-        f"Option rowColumn names column {row!r} of type {kind}",
-        "it must be a string, for example to_json(struct(*))",
-        "cast it before the sink, or name another column",
-    )
-    yield (
-        not templates.is_invertible(parts),
-        "Option rowColumn needs a template of one column, without a date, in option dbtable",
-        "the columns of a single table can be columns of the query, and a dead letter takes the"
-        " value of the column from the name",
-        "write dbtable={_table}, or select the columns",
-    )
-    for name, given, why, todo in (
-        ("createTable", options["createTable"], "JSON does not tell types", "create the tables"),
-        ("addColumns", options["addColumns"], "JSON does not tell types", "alter the tables"),
-        ("sequenceColumn", options["sequenceColumn"], "rows are written in their order", ""),
-        (
-            f"writeMode={options['writeMode']}",
-            options["writeMode"] not in (None, "append", "upsert"),
-            "a row is written as a whole",
-            "",
-        ),
-    ):
-        both = f"Options rowColumn and {name} contradict each other"
-        yield given, both, why, todo or f"omit {name.partition('=')[0]}"
-
-
 def overwriting(plan: Plan[TableRows], options: Options) -> Plan[TableRows]:
     """The plan that empties the table first, in the transaction that fills it.
 
@@ -322,6 +289,12 @@ def overwriting(plan: Plan[TableRows], options: Options) -> Plan[TableRows]:
     checks.refuse(
         [
             change.deletes(plan.detail.change),
+            (
+                isinstance(plan.detail.change, Update),
+                "Mode overwrite and option writeMode=update contradict each other",
+                "the sink would first empty the table, and then find no row to update",
+                "omit writeMode, or use mode append",
+            ),
             (
                 plan.detail.parts,
                 f"Mode overwrite and option dbtable={plan.detail.table[1]} contradict each other",
@@ -353,89 +326,3 @@ def _added(key: Names, schema: pa.Schema) -> Names:
 
     fields = [field for field in schema if field.name not in key]
     return tuple(checks.require_addable(fields, is_addable, "only numbers are added"))
-
-
-def _of_names(table: Names, options: Options) -> Iterator[Contradiction]:
-    """Reject reserved names, and a table of bad rows that is the target, whatever its case."""
-    letters = (table[0], *(options["deadLetter"] or ("",)))[-2:]
-    for option, name in (("dbtable", table[1]), ("deadLetter", letters[1])):
-        yield (
-            name.lower().startswith(PREFIX),
-            f"Option {option} is {name}, but names that begin with {PREFIX} are reserved",
-            "the connector's own tables and temporary ones have these names, and could collide",
-            "rename the table",
-        )
-    yield (
-        [name.lower() for name in letters] == [name.lower() for name in table],
-        f"Options dbtable and deadLetter both name {'.'.join(letters)}",
-        "bad rows would be among the stored rows",
-        "name another table in deadLetter; it is created on first use",
-    )
-
-
-def _of_change(does: Change, options: Options) -> Iterator[Contradiction]:
-    given = "opColumn" if options["opColumn"] else "sequenceColumn"
-    for name, value, fits in (
-        ("writeMode", change.mode_of(does), "upsert"),
-        ("atomicity", options["atomicity"], "epoch"),
-        ("nulls", options["nulls"], "write"),
-    ):
-        yield (
-            options[given] and value != fits,
-            f"Options {given} and {name}={value} contradict each other",
-            "only the last row of each key in an epoch is written",
-            f"omit {name}, or set it to {fits}",
-        )
-    yield (
-        options["onDuplicate"] == "ignore" and not isinstance(does, Append),
-        f"Options onDuplicate=ignore and writeMode={change.mode_of(does)} contradict each other",
-        "only an appended row can be a duplicate",
-        "omit onDuplicate, or omit key and set writeMode=append",
-    )
-    yield (
-        options["atomicity"] == "chunk" and isinstance(options["dbtable"][-1], Template),
-        "Option atomicity=chunk and a template in dbtable contradict each other",
-        "all tables of an epoch change in one transaction",
-        "omit atomicity",
-    )
-    yield (
-        isinstance(does, Delete) and options["createTable"],
-        "Options writeMode=delete and createTable contradict each other",
-        "a new table has no rows to delete",
-        "omit createTable",
-    )
-
-
-def _of_columns(does: Change, key: Names, kinds: Mapping[str, str]) -> Iterator[Contradiction]:
-    op, order = (does.op, does.order) if isinstance(does, Upsert) else (None, None)
-    for option, column, allowed in (
-        ("opColumn", op, ("string",)),
-        ("sequenceColumn", order, SEQUENCES),
-    ):
-        kind = kinds[column] if column else ""
-        yield (
-            column and kind.partition("(")[0] not in allowed,
-            f"Option {option} names column {column!r} of type {kind}",
-            f"its type must be {', '.join(allowed)}",
-            "cast it before the sink",
-        )
-    for name in key:
-        yield (
-            not EXACT_KEY.fullmatch(kinds[name]),
-            f"Option key names column {name!r} of type {kinds[name]}",
-            "the server does not compare values of this type exactly",
-            "cast it to string, decimal or a whole number before the sink",
-        )
-    temporary = isinstance(does, Delete) or op or order
-    for name in key if isinstance(does, Delete) else kinds:
-        if temporary and name != op and name.lower() in OWN_COLUMNS:
-            raise reserved_column(name)
-
-
-def reserved_column(name: str) -> OptionError:
-    """The error for a column whose name the connector needs."""
-    return OptionError(
-        f"Column {name!r} has a name that the connector needs in its temporary table",
-        why="the connector numbers and flags rows in that table",
-        todo="rename the column, in the query and in the table",
-    )

@@ -183,6 +183,8 @@ def _require_fit(session: MySqlSession, detail: TableRows, held: Sequence[Names]
         _require_values(session, detail, target)
     if detail.updates:
         _require_key(detail, target)
+    if detail.set_columns:
+        _require_index(detail, target)
     if detail.op:
         require_no_cascade(session, detail.table)
     if detail.parts:
@@ -228,6 +230,18 @@ def _require_values(session: MySqlSession, detail: TableRows, target: Target) ->
             " BEFORE INSERT trigger that could fill it",
             todo="add it to the query, or give it a default; if a trigger fills it, grant the user"
             " TRIGGER on the table",
+        )
+
+
+def _require_index(detail: TableRows, target: Target) -> None:
+    key = {name.lower() for name in detail.key}
+    if not any(index.columns[0].lower() in key for index in target.indexes):
+        raise OptionError(
+            f"No index of table {detail.table_name} begins with a column of option"
+            f" key={','.join(detail.key)!r}",
+            why="writeMode=update would read the whole table for each epoch, and lock it",
+            todo=f"ALTER TABLE {identifier(*detail.table)} ADD INDEX"
+            f" ({', '.join(map(identifier, detail.key))})",
         )
 
 

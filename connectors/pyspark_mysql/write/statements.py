@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from pyspark_mysql.server.literals import identifier
-from pyspark_mysql.write.plan import TIMESTAMPS, TableRows
+from pyspark_mysql.write.contradictions import TIMESTAMPS
+from pyspark_mysql.write.plan import TableRows
 from sparkonce.change import Append
 
 NEW = "sparkonce_new"
@@ -74,7 +75,10 @@ def probes(detail: TableRows) -> list[str]:
     """
     table, names = identifier(*detail.table), [identifier(name) for name in detail.columns]
     if not detail.makes_rows:
-        kinds = [f"SELECT {', '.join(names)} FROM {table}", f"DELETE FROM {table}"]
+        set_ = ", ".join(f"{identifier(name)} = NULL" for name in detail.set_columns)
+        change = f"UPDATE {table} SET {set_}" if set_ else f"DELETE FROM {table}"
+        looked_up = ", ".join(map(identifier, detail.key))
+        kinds = [f"SELECT {looked_up} FROM {table}", change]
     else:
         nulls = ", ".join(["NULL"] * len(names))
         # IGNORE: MariaDB requires columns that a trigger fills, even without any row.
@@ -91,5 +95,6 @@ def probes(detail: TableRows) -> list[str]:
 
 def metadata_lock(detail: TableRows, quoted_others: Sequence[str]) -> str:
     """One statement that finds no row; within a transaction it blocks ALTER of all tables."""
-    last = probes(replace(detail, columns=detail.key or detail.columns))[-1]
+    fewest = detail.columns if detail.set_columns else detail.key or detail.columns
+    last = probes(replace(detail, columns=fewest))[-1]
     return f"{last} AND EXISTS (SELECT 1 FROM {' CROSS JOIN '.join(quoted_others)} WHERE 1 = 0)"
