@@ -119,8 +119,9 @@ OPTIONS = (
     ),
     Option(
         "writeMode",
-        "`append` inserts rows; `upsert` inserts or updates them by key; `increment` adds all"
-        " other columns to those of the stored row; `delete` deletes the rows with these keys."
+        "`append` inserts rows; `upsert` inserts or updates them by key; `update` only updates"
+        " them. `increment` adds all other columns to those of the stored row; `delete` deletes the"
+        " rows with these keys."
         " Default: `upsert` if a key is set, else `append`.",
         choice(*MODES),
     ),
@@ -197,13 +198,17 @@ READING = (
     Option("query", "A SELECT to read, instead of `dbtable`."),
     Option(
         "partitionColumn",
-        "A column of whole numbers, dates or timestamps whose ranges are the splits, with"
-        " `lowerBound` and `upperBound`. Default: the first column of the primary key, if it has"
-        " such a type.",
+        "A column of numbers, dates, timestamps or texts whose ranges are the splits, with"
+        " `lowerBound` and `upperBound`. Default: the first columns of the primary key that have"
+        " such types, or bytes.",
     ),
     Option("lowerBound", "A value near the lowest one; lower values are read, too."),
     Option("upperBound", "A value near the highest one; higher values are read, too."),
     Option("numPartitions", "The maximum number of splits.", integer(1, 10_000), 4),
+    Option(
+        "sessionInitStatement",
+        "A statement for the begin of each session: `SET SESSION group_concat_max_len = 100000`.",
+    ),
     Option(
         "consistency",
         "`splits`: each split sees one state of the server, and a log line reports splits that"

@@ -24,6 +24,7 @@ from pyspark_mysql.follow.condition import SnapshotCondition
 from pyspark_mysql.follow.fitness import gtids_at, log_server
 from pyspark_mysql.follow.table import BEFORE, META, OP, FollowedTable
 from pyspark_mysql.read import ranges
+from pyspark_mysql.read.axes import Numbers, axis
 from pyspark_mysql.read.columns import ResultColumn, wire_form
 from pyspark_mysql.read.one_state import begun, place_in_log
 from pyspark_mysql.read.rows import rows
@@ -102,8 +103,8 @@ def pieces(
     if first is None or (whole.low, whole.high) != (None, None):
         return [whole]
     with session.limited():
-        begins = ranges.borders(session, table.relation, first, many)
-    ends = [one - 1 for one in begins]
+        begins = ranges.borders(session, table.relation, [Numbers(first)], many)
+    ends = [int(number) - 1 for (number,) in begins]
     return [
         replace(whole, low=low, high=high)
         for low, high in zip([None, *ends], [*ends, None], strict=True)
@@ -193,8 +194,8 @@ def _divided(table: FollowedTable) -> ResultColumn | None:
     """The first column of the key, if it is a whole number."""
     first = table.columns[table.key[0]]
     kind = first.natural
-    whole = types.is_integer(kind) or types.is_decimal(kind)
-    return first if whole and ranges.divides(first) else None
+    whole = types.is_integer(kind) or (types.is_decimal(kind) and first.scale == 0)
+    return first if whole and axis(first, {}) else None
 
 
 def _where(first: ResultColumn | None, piece: SnapshotPiece) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pymysql
 from pyarrow import types
 
-from pyspark_mysql.read import one_state, ranges, where
+from pyspark_mysql.read import axes, one_state, ranges, where
 from pyspark_mysql.read.columns import (
     DAYS,
     MOMENTS,
@@ -129,41 +129,45 @@ class MySqlSource:
 
     def _conditions(self) -> list[str]:
         parts, by = self.options["numPartitions"], self.options["partitionColumn"]
+        known = where.comparable(self.session, self._table)
         if by:
             (column,) = columns_named(self.session, self.relation, [by], "partitionColumn")
             is_virtual = self._table and self.session.run(VIRTUAL, *self._table, column.name)
-            if is_virtual or not ranges.divides(column):
+            found = axes.axis(column, known)
+            if is_virtual or not isinstance(found, axes.Numbers | axes.Texts):
                 raise OptionError(
                     f"Option partitionColumn names column {column.name!r}, which has no ranges",
-                    why="ranges need whole numbers, dates or timestamps; YEAR and BIT are excluded,"
-                    " and so are virtual columns, whose index may have other values than the rows",
+                    why="ranges need numbers, dates, timestamps, or texts of an InnoDB table in a"
+                    " collation that docs/reading.md lists. YEAR and BIT are excluded. So are"
+                    " virtual columns, whose index may have other values than the rows",
                     todo="name a column of one of these types, or omit the option",
                 )
-            bounds = (self.options[one] for one in ("lowerBound", "upperBound"))
-            low, high = (ranges.read_bound(one, column) for one in bounds)
-            return ranges.strides(column, low, high, parts)
-        if not (leading := self._leading()):
-            return [""]
-        borders = ranges.borders(self.session, self.relation, leading, parts)
-        return ranges.between(leading, borders)
+            bounds = [self.options[one] for one in ("lowerBound", "upperBound")]
+            return ranges.strides(self.session, found, bounds, parts)
+        key = self._key(known)
+        borders = ranges.borders(self.session, self.relation, key, parts) if key else []
+        return ranges.between(key, borders)
 
-    def _leading(self) -> ResultColumn | None:
-        """The first column of the primary key of a table, if it can be divided into ranges."""
+    def _key(self, known: Mapping[str, where.Comparable]) -> list[axes.Axis]:
+        """The first columns of the primary key of a table that can be divided into ranges."""
         indexes = lookup.indexes_of(self.session, self._table) if self._table else ()
-        first = next((one.columns[0] for one in indexes if one.name == "PRIMARY"), None)
-        if first is None:
-            return None
-        try:  # by name: * does not include an invisible column
-            (column,) = described(self.session, self.relation, identifier(first))
-            if ranges.divides(column):
-                return column
-            why = "its type can't be divided into ranges"
-        except pymysql.MySQLError as error:
-            if number(error) not in NO_RIGHT:
-                raise
-            why = "the user has no right to read it"
-        log.info("%s is read in one split, not by its key %s: %s", self.relation, first, why)
-        return None
+        primary = next((one for one in indexes if one.name == "PRIMARY" and one.whole), None)
+        found, why = list[axes.Axis](), "its type can't be divided into ranges"
+        for name in primary.columns if primary else ():
+            try:  # by name: * does not include an invisible column
+                (column,) = described(self.session, self.relation, identifier(name))
+            except pymysql.MySQLError as error:
+                if number(error) not in NO_RIGHT:
+                    raise
+                why, axis = "the user has no right to read it", None
+            else:
+                axis = axes.axis(column, known)
+            if axis is None:
+                if not found:
+                    log.info("%s is read in one split: key column %s, %s", self.relation, name, why)
+                break
+            found.append(axis)
+        return found
 
 
 def zero_dates(options: Options) -> tuple[int, ...]:

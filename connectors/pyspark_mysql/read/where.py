@@ -61,13 +61,17 @@ class Comparable(NamedTuple):
     text: bool  # it compares texts as Spark does
     parted: bool  # it also compares them to find the partition of a row
     collation: str  # of its texts; empty if it has none
+    bytes: bool  # it compares bytes as numbers
 
 
 def comparable(session: MySqlSession, table: Names) -> dict[str, Comparable]:
     """The columns that the server compares by their stored values; none for a view or a query."""
     return {
         name: Comparable(
-            kind in TEXTS and collation in PROVEN and not parted, bool(parted), collation or ""
+            kind in TEXTS and collation in PROVEN and not parted,
+            bool(parted),
+            collation or "",
+            kind in ("binary", "varbinary") and not parted,
         )
         for name, kind, collation, parted in (session.run(ASKED, *table) if table else ())
     }

@@ -16,7 +16,7 @@ from pymysql.protocol import FieldDescriptorPacket, MysqlPacket
 
 from pyspark_mysql.server import address, settings
 from pyspark_mysql.server.address import Address
-from pyspark_mysql.server.failures import DEMOTED, failure_of, number
+from pyspark_mysql.server.failures import DEMOTED, failure_of, message, number
 from sparkonce import connections
 from sparkonce.connections import FILES, IDLE, used
 from sparkonce.errors import FailureKind, OptionError, StoreRefused
@@ -24,6 +24,8 @@ from sparkonce.options import password
 
 ACCESS_OPTIONS = ("password", "passwordFile", "tlsMode", *FILES)
 """Options that, with the address, determine the user and the check of the server's certificate."""
+
+FIRST = "sessionInitStatement"
 
 SERVER = "@@hostname, @@port, @@server_id"
 """The variables that distinguish servers behind one address."""
@@ -230,6 +232,7 @@ class Access:
 
     Attributes:
         options: the values of `ACCESS_OPTIONS`.
+        first: the statement that a user wants in each session; may be empty.
         context: the TLS context for these options.
     """
 
@@ -237,6 +240,7 @@ class Access:
     database: str
     timeout: float
     options: tuple[Any, ...] = field(repr=False)
+    first: str
     context: ssl.SSLContext | None = field(compare=False)
 
     @classmethod
@@ -248,7 +252,8 @@ class Access:
         """
         at = address.parse(options)
         values = tuple(options[name] for name in ACCESS_OPTIONS)
-        return cls(at, database, float(options["timeout"]), values, tls_context(options, at))
+        context, first = tls_context(options, at), options.get(FIRST) or ""
+        return cls(at, database, float(options["timeout"]), values, first, context)
 
     def open(self) -> LiveConnection:
         """Open a connection. Raises pymysql.MySQLError, StoreRefused or StoreUnsafe."""
@@ -279,6 +284,8 @@ class Access:
             ) from None
         live = LiveConnection(connection)
         try:
+            if self.first:
+                _send_first(live, self.first)
             _greet(live, self.database, self.timeout)
         except BaseException:
             live.drop()
@@ -308,6 +315,20 @@ def tls_context(options: Mapping[str, Any], address: Address) -> ssl.SSLContext 
     return connections.tls_context(given, verify=mode == "verify")
 
 
+def _send_first(live: LiveConnection, statement: str) -> None:
+    """Send the statement of a user, before the settings on which the connector relies."""
+    try:
+        live.run(statement)
+    except pymysql.MySQLError as error:
+        if failure_of(error).kind is FailureKind.LOST:
+            raise
+        raise StoreRefused(
+            f"Option {FIRST} failed: {message(error)}",
+            why="the server runs this statement at the begin of each session",
+            todo="correct the statement; it must be a single one",
+        ) from None
+
+
 def _greet(live: LiveConnection, database: str, timeout: float) -> None:
     """Query the properties of the server, and apply the settings of a session."""
     asked = "SELECT VERSION(), @@version_comment, @@max_allowed_packet, @@local_infile, DATABASE()"
@@ -320,7 +341,8 @@ def _greet(live: LiveConnection, database: str, timeout: float) -> None:
     live.run(settings.statement(wanted))
     (found,) = live.run("SELECT " + ", ".join(f"@@SESSION.{name}" for name in wanted))
     settings.require(wanted, found)
-    # The server's `init_connect` may have begun a transaction, or changed the database.
+    # `init_connect`, or the statement of a user, may have begun a transaction, or changed the
+    # database.
     connection: Any = live.connection  # the stubs lack the status of the server
     if connection.server_status & SERVER_STATUS.SERVER_STATUS_IN_TRANS:
         live.run("ROLLBACK")

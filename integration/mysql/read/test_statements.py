@@ -49,6 +49,43 @@ def test_columns_are_described_as_if_they_were_read(table: Table) -> None:
         assert [one.name for one in found] == [one.name for one in read]
 
 
+HARMLESS = (
+    "SET SESSION sql_select_limit = 1",
+    "SET NAMES latin1",
+    "SET SESSION time_zone = '+05:00'",
+    "SET SESSION sql_mode = 'ANSI_QUOTES,PAD_CHAR_TO_FULL_LENGTH'",
+    "SET SESSION autocommit = 0",
+    "START TRANSACTION READ ONLY",
+    "USE information_schema",
+    "SELECT 1 UNION SELECT 2",
+)
+
+
+@pytest.mark.parametrize("statement", HARMLESS)
+def test_no_statement_of_a_user_changes_what_a_read_finds(table: Table, statement: str) -> None:
+    table.create(
+        "id INT PRIMARY KEY, v CHAR(9), at TIMESTAMP(6) NULL, x VARCHAR(9) COLLATE utf8mb4_bin"
+    )
+    table.run(f"INSERT INTO {table} VALUES (1, 'a', '2026-01-01', 'ü'), (2, '\u0436', NULL, '😀')")
+    found = [
+        values(source(table.url, None, dbtable=table, **given)[1]).to_pylist()
+        for given in ({}, {"sessionInitStatement": statement})
+    ]
+    assert found[0] == found[1]
+
+
+def test_a_statement_of_a_user_begins_each_session(table: Table) -> None:
+    query = {"query": "SELECT @mine AS v, @@group_concat_max_len AS n"}
+    statement = "SET @mine = 'x', SESSION group_concat_max_len = 5000"
+    made = source(table.url, None, **query, sessionInitStatement=statement)[1]
+    assert values(made).to_pylist() == [{"v": "x", "n": 5000}]
+    other = source(table.url, None, **query)[1]
+    assert values(other)["v"].to_pylist() == [None]
+    for wrong in ("SET SESSION nonsense = 1", "SET @a = 1; SET @b = 2"):
+        with pytest.raises(StoreRefused, match="Option sessionInitStatement failed"):
+            source(table.url, None, dbtable=table, sessionInitStatement=wrong)
+
+
 ENDS = ("", ";", " ;; ", " -- all", "; -- all", " # all", "; /* all; */ ", "\n--\n;", " /*! */;")
 
 
