@@ -10,7 +10,7 @@ import re
 from pyspark_mysql.binlog.gtids import is_gtid, is_gtids
 from pyspark_mysql.binlog.names import FollowedNames, TableName
 from pyspark_mysql.follow.table import OP
-from pyspark_mysql.read.source import subquery
+from pyspark_mysql.read.source import condition, subquery
 from pyspark_mysql.server import address
 from pyspark_mysql.server.literals import NAME, NAME_RULE
 from pyspark_mysql.target.names import LIKE
@@ -170,6 +170,12 @@ OPTIONS = (
     ),
     Option("deadLetter", "The table for `onBadRow=deadLetter`, on the same server.", table_name),
     MAX_BAD_ROWS,
+    Option(
+        "replaceWhere",
+        "A batch in mode overwrite replaces only the rows for which this condition holds, and all"
+        " of its rows must fulfil it: `day >= '2026-01-01' AND day < '2026-02-01'`.",
+        condition,
+    ),
     Option("createTable", "Whether to create a missing target.", boolean, False),
     ADD_COLUMNS,
     Option(

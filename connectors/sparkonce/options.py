@@ -75,6 +75,7 @@ NOTHING = {
     ),
     "driver": "the client is a Python package, which the extra installs",
     "isolationlevel": "an epoch is one transaction",
+    "fetchsize": "rows are streamed",
     "rewritebatchedstatements": "one statement already sends many rows",
     "truncate": "df.write.mode('overwrite') replaces the rows of a table",
     "numpartitions": "repartition() the query instead",

@@ -213,6 +213,22 @@ def subquery(text: str) -> Subquery | None:
     raise ValueError("(SELECT ...) AS name")
 
 
+def condition(text: str) -> str:
+    """Parse a condition in SQL, which can be put between parentheses.
+
+    Raises:
+        ValueError: its parentheses or quotes do not match, or it is more than a condition.
+    """
+    depth, words = 0, [word for word, _ in _words(text)]
+    for word in words:
+        depth += (word == "(") - (word == ")")
+        if depth < 0:
+            break
+    if depth or not words or {";", "'", '"', "`"} & {*words} or "/*" in "".join(words):
+        raise ValueError("one condition, such as day >= '2026-01-01' AND day < '2026-02-01'")
+    return text
+
+
 def relation(options: Options) -> str:
     """The SQL that follows FROM.
 

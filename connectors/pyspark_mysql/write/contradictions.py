@@ -67,6 +67,18 @@ def of_change(does: Change, options: Options) -> Iterator[Contradiction]:
         "omit onDuplicate, or omit key and set writeMode=append",
     )
     yield (
+        options["replaceWhere"] and not isinstance(does, Append),
+        f"Options replaceWhere and writeMode={change.mode_of(does)} contradict each other",
+        "the sink counts whether all rows of the batch fulfil the condition, so each must be new",
+        "omit key, or set writeMode=append",
+    )
+    yield (
+        options["replaceWhere"] and options["onDuplicate"] == "ignore",
+        "Options replaceWhere and onDuplicate=ignore contradict each other",
+        "the sink counts whether all rows of the batch fulfil the condition",
+        "omit onDuplicate",
+    )
+    yield (
         options["atomicity"] == "chunk" and isinstance(options["dbtable"][-1], Template),
         "Option atomicity=chunk and a template in dbtable contradict each other",
         "all tables of an epoch change in one transaction",
@@ -141,6 +153,7 @@ def of_row(
     for name, given, why, todo in (
         ("createTable", options["createTable"], "JSON does not tell types", "create the tables"),
         ("addColumns", options["addColumns"], "JSON does not tell types", "alter the tables"),
+        ("replaceWhere", options["replaceWhere"], "it is for a single table", ""),
         ("sequenceColumn", options["sequenceColumn"], "rows are written in their order", ""),
         (
             f"writeMode={options['writeMode']}",

@@ -104,14 +104,14 @@ class RowWriter(ABC):
 
 
 def empty(session: MySqlSession, detail: TableRows) -> None:
-    """Delete all rows of the target.
+    """Delete all rows of the target, or those that an overwrite replaces.
 
     Raises:
         StoreRefused: the server can't delete one of them.
     """
     # TRUNCATE would commit: readers would see an empty table, and a bad row would leave it so.
     try:
-        session.run(f"DELETE FROM {identifier(*detail.table)}")
+        session.run(f"DELETE FROM {identifier(*detail.table)}{detail.replaced}")
     except pymysql.MySQLError as error:
         if failure_of(error).kind is not FailureKind.ROW:
             raise

@@ -43,6 +43,7 @@ class TableRows:
         aside: whether a task stores bad rows separately in chunks.
         schema: of the query, as Spark's DDL.
         overwrites: whether the epoch empties the table first.
+        replaces: the condition of the rows that an epoch deletes first; empty for all.
         checked: the columns of the table that would silently change some values, by their names in
             the query; None before the look-up of the table. Tasks check rows by them.
         parts: of the template that names the table of each row; empty for a single table.
@@ -61,6 +62,7 @@ class TableRows:
     aside: bool
     schema: str
     overwrites: bool = False
+    replaces: str = ""
     checked: Mapping[str, TableColumn] | None = None
     parts: tuple[Segment, ...] = ()
     made: str = ""
@@ -78,6 +80,11 @@ class TableRows:
     def target(self) -> str:
         """The name of the target in the ledger."""
         return f"table:{self.table_name}"
+
+    @property
+    def replaced(self) -> str:
+        """The clause that chooses the rows which an overwrite deletes."""
+        return f" WHERE (\n{self.replaces}\n)" if self.replaces else ""
 
     @property
     def mode(self) -> str:
@@ -232,6 +239,7 @@ def plan(options: Options, schema: pa.Schema) -> Plan[TableRows]:
         schema=spark_types.to_ddl(schema),
         parts=parts,
         skips=options["onDuplicate"] == "ignore",
+        replaces=options["replaceWhere"] or "",
     )
     return Plan(
         target=rows.target,

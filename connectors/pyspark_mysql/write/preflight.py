@@ -11,6 +11,7 @@ import pymysql
 from pyspark_mysql.journal.tables import is_there, require_transactions
 from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.failures import (
+    failure_of,
     message,
     translated,
 )
@@ -39,7 +40,7 @@ from pyspark_mysql.write.plan import TableRows
 from pyspark_mysql.write.statements import probes
 from sparkonce import codec
 from sparkonce.change import Names
-from sparkonce.errors import RESTART, OptionError, StoreRefused, StoreUnsafe
+from sparkonce.errors import RESTART, FailureKind, OptionError, StoreRefused, StoreUnsafe
 from sparkonce.option_values import suggestion
 from sparkonce.protocol import Plan, digest
 
@@ -183,6 +184,8 @@ def _require_fit(session: MySqlSession, detail: TableRows, held: Sequence[Names]
         _require_values(session, detail, target)
     if detail.updates:
         _require_key(detail, target)
+    if detail.replaces:
+        _require_condition(session, detail)
     if detail.set_columns:
         _require_index(detail, target)
     if detail.op:
@@ -231,6 +234,25 @@ def _require_values(session: MySqlSession, detail: TableRows, target: Target) ->
             todo="add it to the query, or give it a default; if a trigger fills it, grant the user"
             " TRIGGER on the table",
         )
+
+
+def _require_condition(session: MySqlSession, detail: TableRows) -> None:
+    if not detail.overwrites:
+        raise OptionError(
+            "Option replaceWhere needs a batch in mode overwrite",
+            why="only such a batch replaces rows",
+            todo='write with df.write.mode("overwrite"), or omit the option',
+        )
+    try:
+        session.run(f"SELECT 1 FROM {identifier(*detail.table)}{detail.replaced} LIMIT 0")
+    except pymysql.MySQLError as error:
+        if failure_of(error).kind in (FailureKind.LOST, FailureKind.PASSING):
+            raise
+        raise OptionError(
+            f"The server rejects option replaceWhere: {message(error)}",
+            why="the sink deletes the rows of the table for which it holds",
+            todo="correct the condition; it may name columns of the table",
+        ) from None
 
 
 def _require_index(detail: TableRows, target: Target) -> None:
