@@ -105,6 +105,11 @@ OPTIONS = (
         integer(1, 2**53),
     ),
     Option(
+        "idColumn",
+        "For a `stream`: a column with the id of each entry, which is not stored as a field: a text"
+        " like `1526919030474-55`, or milliseconds. Without it the server assigns ids.",
+    ),
+    Option(
         "ttl",
         "The time after its last write when a key expires, for example `7d`.",
         seconds(0.001, 100 * 365 * 86400),

@@ -81,6 +81,14 @@ REFUSALS = {
     "exhausted the last possible ID": _row(
         "no id is higher than the stream's last id", "delete the stream"
     ),
+    "equal or smaller than the target stream": _row(
+        "the row's own id (option idColumn) is not higher than the stream's last id",
+        "write rows in the order of their ids; or rename or delete the stream",
+    ),
+    "must be greater than 0-0": _row("no entry has the id 0-0", "filter out that row"),
+    "Invalid stream ID": _row(
+        "an id is two numbers of at most 64 bits (option idColumn)", "filter out that row"
+    ),
     "refuses the login": _unfit(
         "options user and password are for the servers, not for the Sentinels",
         "set options sentinelUser and sentinelPassword, or sentinelPasswordFile",

@@ -189,6 +189,7 @@ def _tree(text: bytes | None, kind: pa.DataType) -> Any:
 
 
 WHOLE = 2**53  # a double, such as a score, holds every whole number up to this one
+ENTRY_ID = r"^\d{1,20}(-\d{1,20})?$"
 LATEST = 10**15  # the latest expiry, in milliseconds, that every server accepts
 
 
@@ -237,6 +238,8 @@ class ChunkEncoder:
             texts.append(none if deleted is None else pc.if_else(deleted, b"1", none))
         if self.controls.expiry:
             texts.append(utf8(_expiries(self.controls.expiry, rows)))
+        if self.controls.entry:
+            texts.append(_entry_ids(self.controls.entry, rows))
         return texts
 
     def _columns(self, rows: pa.RecordBatch) -> dict[str, pa.BinaryArray]:
@@ -340,6 +343,20 @@ def _expiries(name: str, rows: pa.RecordBatch) -> pa.Array:
         "filter these rows out, or delete their keys by opColumn",
     )
     return millis
+
+
+def _entry_ids(name: str, rows: pa.RecordBatch) -> pa.BinaryArray:
+    """The ids of entries; the server also refuses numbers of more than 64 bits."""
+    _require_no_null(name, rows, "idColumn", "an entry without an id has no place in its stream")
+    texts = rows.column(name).cast(pa.string())
+    _require_all(
+        pc.match_substring_regex(texts, ENTRY_ID),
+        name,
+        rows,
+        "an id is two numbers of at most 64 bits, such as 1526919030474-55",
+        "filter these rows out",
+    )
+    return utf8(texts)
 
 
 def _require_all(

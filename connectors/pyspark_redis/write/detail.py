@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 FIRST = 3  # place of the first column in a chunk, counted from 1: after keys and `has_nulls`
 PACKED = 128  # fields up to which Redis 7 packs a hash (hash-max-listpack-entries)
 
-OF_LUA = ("width", "score_place", "op_place", "expiry_place", "letters_place", "order")
+OF_LUA = (
+    *("width", "score_place", "op_place", "expiry_place", "entry_place", "letters_place", "order"),
+)
 """Values for Lua only, besides the fields of `PlanDetail`: most are places in a chunk."""
 
 JOINED = "\0"  # the name of the column that is JSON of several; no other column has that name
@@ -40,6 +42,7 @@ class ControlColumns:
     whole: bool = False  # whether scores are whole numbers
     expiry: str | None = None  # when the row's key expires
     expires_at: bool = False  # whether `expiry` is an instant, not a duration
+    entry: str | None = None  # the id of a stream's entry
 
     @classmethod
     def parse(cls, options: Options, schema: pa.Schema) -> ControlColumns:
@@ -48,7 +51,9 @@ class ControlColumns:
         order, by_number = _typed("sequenceColumn", options, schema)
         score, whole = _typed("scoreColumn", options, schema)
         expiry, expires_at = _typed("ttlColumn", options, schema)
-        found = {"opColumn": op, "sequenceColumn": order, "scoreColumn": score, "ttlColumn": expiry}
+        entry, _ = _typed("idColumn", options, schema)
+        found = {"opColumn": op, "sequenceColumn": order, "scoreColumn": score}
+        found |= {"ttlColumn": expiry, "idColumn": entry}
         for (one, name), (other, same) in combinations(found.items(), 2):
             if name is not None and name == same:
                 raise OptionError(
@@ -56,7 +61,7 @@ class ControlColumns:
                     why="each option gives the column another meaning",
                     todo="name a different column in each option",
                 )
-        return cls(op, order, by_number, score, whole, expiry, expires_at)
+        return cls(op, order, by_number, score, whole, expiry, expires_at, entry)
 
 
 _TYPES: dict[str, tuple[str, Any, tuple[Any, ...]]] = {
@@ -70,6 +75,11 @@ _TYPES: dict[str, tuple[str, Any, tuple[Any, ...]]] = {
         "a key expires after whole seconds or an interval, or at a timestamp",
         lambda kind: types.is_timestamp(kind) and kind.tz,
         (types.is_integer, types.is_duration),
+    ),
+    "idColumn": (
+        "an id is milliseconds, or a text like 1526919030474-55",
+        types.is_integer,
+        (types.is_string,),
     ),
 }
 """By option: what its column means, the type that `_typed` reports, and other valid types."""
@@ -151,7 +161,9 @@ class PlanDetail:
     @cached_property
     def places(self) -> dict[str, int]:
         """The places, in a chunk, of the control columns and of the letters."""
-        roles = [role for role in ("op", "expiry") if getattr(self.controls, role) is not None]
+        roles = [
+            role for role in ("op", "expiry", "entry") if getattr(self.controls, role) is not None
+        ]
         behind = enumerate((*roles, "letters"), FIRST + len(self.columns))
         places = {f"{role}_place": place for place, role in behind}
         if self.controls.score is not None:

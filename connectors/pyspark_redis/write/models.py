@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Fields = Sequence[pa.Field]
 
-OF_SOME = ("opColumn", "sequenceColumn", "scoreColumn", "maxLength", "nulls")
+OF_SOME = ("opColumn", "sequenceColumn", "scoreColumn", "maxLength", "idColumn", "nulls")
 """Options that apply to some models only."""
 
 LARGER = 32
@@ -51,7 +51,7 @@ class Model:
         checks.refuse(self._strangers(options))
         key = parse_key(options["key"], schema)
         controls = ControlColumns.parse(options, schema)
-        unwritten = controls.op, controls.score, controls.expiry
+        unwritten = controls.op, controls.score, controls.expiry, controls.entry
         free = [field for field in schema if field.name not in unwritten]
         beside = [field for field in free if field.name not in key.columns]
         does = change.parse(
@@ -87,7 +87,7 @@ class Model:
         """All columns; each becomes a field."""
         if len(free) == len(beside):
             raise OptionError(
-                "Option ttlColumn or opColumn names the column of option key",
+                "Option ttlColumn, opColumn or idColumn names the column of option key",
                 why="the key column is then not written, and a row of nulls would be a"
                 f" {self.name} of no field",
                 todo="copy it into another column, and name that column",
@@ -190,7 +190,7 @@ MODELS = {
         Model("set", (Upsert, Delete), ("opColumn",), collects=True),
         Model("zset", (Upsert, Increment, Delete), ("opColumn", "scoreColumn"), collects=True),
         # Lua passes at most 8,000 arguments in one call, and one call writes an entry.
-        Model("stream", (Append,), ("maxLength",), most=3900),
+        Model("stream", (Append,), ("maxLength", "idColumn"), most=3900),
     )
 }
 """Models by the value of option ``model``. The first one is the default."""
@@ -232,7 +232,8 @@ def _planned(detail: PlanDetail, target: str) -> Plan[PlanDetail]:
         detail=detail,
         stored=detail.stored(),
         key=detail.key.columns,
-        commutes=change.commutes(detail.change) and not detail.length,  # a limit drops older ones
+        # A limit drops older entries, and their own ids must grow.
+        commutes=change.commutes(detail.change) and not (detail.length or detail.controls.entry),
     )
     if not detail.lanes:
         return plan

@@ -1,9 +1,10 @@
 -- Library: a row is an entry of the stream of its key, and its columns are fields; an entry omits nulls. The
--- server assigns ids that only grow. Keeps about the last plan.length entries.
+-- server assigns ids that only grow, or rejects the row's own id. Keeps about the last plan.length entries.
 
 local function generate(chunk, plan)
   local code, fields = begin(chunk, plan, 'expire')
-  local head = plan.length and ("'MAXLEN', '~', %d, '*', "):format(plan.length) or "'*', "
+  local head = plan.length and ("'MAXLEN', '~', %d, "):format(plan.length) or ''
+  head = head .. (plan.entry_place and ('chunk[%d][row], '):format(plan.entry_place) or "'*', ")
   local has_nulls = #fields > MOST
   for _, field in ipairs(fields) do has_nulls = has_nulls or field.has_nulls end
   if has_nulls then
