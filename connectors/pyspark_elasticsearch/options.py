@@ -132,6 +132,13 @@ WHICH = (
         columns,
     ),
     Option(
+        "onUnreadable",
+        "For a value that does not fit its type, such as an empty text in a number: `fail` stops"
+        " the read. `null` reads it as null, and a log line counts such values.",
+        choice("fail", "null"),
+        "fail",
+    ),
+    Option(
         "keepAlive",
         "How long the cluster keeps the point in time of a read after its last page.",
         pattern(r"[1-9]\d*(s|m|h)", "a time such as 90s, 10m or 2h"),
@@ -144,8 +151,9 @@ READING = (
     URL,
     Option(
         "index",
-        "The indices, aliases, data streams and patterns to read: `orders,logs-*`.",
-        names("#?/"),
+        "The indices, aliases, data streams and patterns to read: `orders,logs-*`; also date math,"
+        " `<logs-{now/d}>`.",
+        names("#?/", dated=True),
         required=True,
     ),
     *WHICH,

@@ -183,6 +183,9 @@ def test_index_that_is_not_there_is_named_at_start(index: Index) -> None:
         index.counting().sink.check()
 
 
+DATED = pa.schema([("@timestamp", pa.int64()), ("n", pa.int64())])
+
+
 @pytest.mark.parametrize("create", ["true", "false"])
 def test_data_stream_that_is_not_there_is_named_at_start(index: Index, create: str) -> None:
     index.client.indices.put_index_template(name=index, index_patterns=[index], data_stream={})
@@ -190,13 +193,29 @@ def test_data_stream_that_is_not_there_is_named_at_start(index: Index, create: s
         OptionError, match=f"data stream {index} does not exist.*name an index that"
     ):
         index.into(COUNTER, key="id", createIndex=create)
-    schema = pa.schema([("@timestamp", pa.int64())])
-    with pytest.raises(
-        OptionError, match=f"data stream .* does not exist.*PUT _data_stream/{index}"
-    ):
-        index.into(schema, createIndex=create)
-    index.client.index(index=index, document={"@timestamp": 0}, op_type="create")
-    index.into(schema, createIndex=create)
+    if create == "false":
+        with pytest.raises(OptionError, match=r"data stream .* does not exist.*createIndex=true"):
+            index.into(DATED, createIndex="false")
+    query = index.into(DATED, createIndex="true")
+    query.run(0, [{"@timestamp": 0, "n": 1}, {"@timestamp": 1, "n": 2}])
+    twin = index.into(DATED, createIndex="true")
+    twin.query_id = query.query_id
+    twin.run_until_done(0, [{"@timestamp": 5, "n": 9}])
+    (stream,) = index.client.indices.resolve_index(name=index)["data_streams"]
+    assert len(stream["backing_indices"]) == 1
+    assert sorted(row["n"] for row in index.documents().values()) == [1, 2]
+
+
+def test_data_stream_that_the_cluster_does_not_create_is_named(index: Index) -> None:
+    indices = index.client.indices
+    indices.put_index_template(
+        name=index, index_patterns=[index], data_stream={}, allow_auto_create=False
+    )
+    with pytest.raises(OptionError, match=rf"could not create .*PUT _data_stream/{index}"):
+        index.into(DATED, createIndex="true")
+    indices.put_index_template(name=index, index_patterns=[index], data_stream={})
+    with pytest.raises(OptionError, match="no column '@timestamp'"):
+        index.into(pa.schema([("n", pa.int64())]), createIndex="true")
 
 
 def deep(levels: int) -> pa.DataType:

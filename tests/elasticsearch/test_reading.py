@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_elasticsearch.read import documents
-from pyspark_elasticsearch.read.documents import FieldTraits
+from pyspark_elasticsearch.read.documents import FieldTraits, ReadAsNull
 from pyspark_elasticsearch.read.fields import natural
 from pyspark_elasticsearch.read.pages import PageReader
 from sparkonce.errors import ValueUnreadable
@@ -308,3 +309,73 @@ def test_a_field_has_the_type_that_loses_nothing(
 def test_a_page_without_hits_ends_a_slice() -> None:
     page = PageReader(pa.schema([("v", pa.int64())]), SHAPE).page(body())
     assert (page.hits, page.rows.num_rows) == (0, 0)
+
+
+# -- values that do not fit, as nulls
+
+KINDS = (
+    *(pa.int64(), pa.int8(), pa.float32(), pa.bool_(), pa.string(), pa.binary(), pa.date32()),
+    *(pa.timestamp("us", "UTC"), pa.decimal128(5, 2)),
+)
+VALUES = (
+    *(None, 1, -7, 300, 2**63, 1.5, 1e300, 0.1, True, False, "", "x", "5", "1.50", "true"),
+    *("2026-01-02", "2026-01-02T12:30:00Z", "yesterday", "AP8B", "é", [], [1, "x"], [[2]]),
+    *({}, {"a": 1}, {"a": "", "b": True, "k.1": 2}, {"b": {"a": 4}}, [{"a": "z"}, {"a": 2}]),
+)
+
+
+def drawn_kind(draw: random.Random, deep: int = 2) -> pa.DataType:
+    made = draw.choice(("leaf", "leaf", "list", "struct", "map")) if deep else "leaf"
+    if made == "leaf":
+        return draw.choice(KINDS)
+    inner = drawn_kind(draw, deep - 1)
+    if made == "list":
+        return pa.list_(inner)
+    many = pa.struct([("a", inner), ("b", drawn_kind(draw, deep - 1))])
+    return many if made == "struct" else pa.map_(pa.string(), inner)
+
+
+def alone(value: Any, kind: pa.DataType) -> Any:
+    """The value by itself, or a null for each part of it that does not fit."""
+    try:
+        return read(kind, value)[0]
+    except ValueUnreadable:
+        pass
+    if pa.types.is_struct(kind) and isinstance(value, dict):
+        return {one.name: alone(value.get(one.name), one.type) for one in kind}
+    if pa.types.is_map(kind) and isinstance(value, dict):
+        return [(key, alone(one, kind.item_type)) for key, one in value.items()]
+    if pa.types.is_list(kind):
+        return [alone(one, kind.value_type) for one in flattened(value)]
+    return None
+
+
+def flattened(value: Any) -> list[Any]:
+    return [inner for one in value for inner in [one]] if isinstance(value, list) else [value]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_value_that_does_not_fit_is_null_and_no_other(seed: int) -> None:
+    draw = random.Random(seed)
+    kind = drawn_kind(draw)
+    values = [
+        one
+        for one in draw.choices(VALUES, k=12)
+        if not (isinstance(one, dict) and any("." in name for name in one))
+        or not pa.types.is_struct(kind)
+    ]
+    nulls = ReadAsNull()
+    page = PageReader(pa.schema([("v", kind)]), SHAPE, nulls).page(
+        body(*({"v": one} for one in values))
+    )
+    wanted = [alone(one, kind) for one in values]
+    assert [*map(repr, page.rows.column(0).to_pylist())] == [*map(repr, wanted)], kind
+    strict = 0
+    for one in values:
+        try:
+            read(kind, one)
+        except ValueUnreadable:
+            strict += 1
+    assert (nulls.count > 0) == (strict > 0)
+    assert nulls.count >= strict
+    assert not strict or "field 'v" in nulls.first

@@ -134,6 +134,7 @@ class ElasticsearchFeed:
         fields = self._fields()
         traits = fitness.traits(fields)
         selection = fitness.selection(self.schema, fields, traits, ())
+        to_null = self.options["onUnreadable"] == "null"
         for whole in found:
             node = current[whole.index].shards[whole.shard].node
             many = max(1, min(self.options["numPartitions"], whole.rows // LARGE))
@@ -142,7 +143,8 @@ class ElasticsearchFeed:
                 own = [of_sink(one.sink)] if one.sink else []
                 query = {"bool": {"filter": [numbers, self.options["query"], *own]}}
                 search = {"query": query, **selection}
-                yield ShardSplit(one, node, pages.Slice("", 0, 1, search, traits, fields.most))
+                whole_search = pages.Slice("", 0, 1, search, traits, fields.most, to_null)
+                yield ShardSplit(one, node, whole_search)
 
     def _fields(self) -> IndexFields:
         """The current fields: documents may add new ones at any time."""

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -69,8 +70,41 @@ class Page(NamedTuple):
     timed_out: bool  # whether the cluster ended the search early
 
 
-def page(body: bytes, schema: pa.Schema, traits: FieldTraits) -> Page:
-    """The rows of an answer; `ValueUnreadable` if a value does not fit its type."""
+@dataclass
+class ReadAsNull:
+    """Values that did not fit their types, and are null instead."""
+
+    count: int = 0
+    first: str = ""  # where the first one is, and what was wrong
+
+    def add(self, hit: Mapping[str, Any], at: str, error: Exception) -> None:
+        """Count a value."""
+        self.count += 1
+        place = f"field {at!r} of document {hit['_id']!r} in index {hit['_index']}"
+        self.first = self.first or f"{place}: {error}"
+
+
+Lose = Callable[[str, Exception], None]
+"""Takes the path of a value that does not fit its type."""
+
+MISFITS = (ArithmeticError, AttributeError, TypeError, ValueError)
+"""The errors of a value that does not fit its type."""
+
+
+def page(
+    body: bytes, schema: pa.Schema, traits: FieldTraits, nulls: ReadAsNull | None = None
+) -> Page:
+    """The rows of an answer.
+
+    Args:
+        body: of the answer.
+        schema: of the rows.
+        traits: of the fields.
+        nulls: counts values that do not fit their types, which are then null.
+
+    Raises:
+        ValueUnreadable: a value does not fit its type, and `nulls` is None.
+    """
     try:
         answer = from_json.parse_tree(body)
     except ValueError as error:
@@ -80,14 +114,18 @@ def page(body: bytes, schema: pa.Schema, traits: FieldTraits) -> Page:
             todo="leave out its field by option columns, or such documents by option query",
         ) from None
     hits = answer["hits"]["hits"]
-    rows = [_row(hit, schema, traits) for hit in hits]
-    columns = [_column([row[at] for row in rows], field, hits) for at, field in enumerate(schema)]
+    rows = [_row(hit, schema, traits, nulls) for hit in hits]
+    columns = [
+        _column([row[at] for row in rows], field, hits, nulls) for at, field in enumerate(schema)
+    ]
     last = [int(one) for one in hits[-1]["sort"]] if hits else []
     made = pa.RecordBatch.from_arrays(columns, schema=schema)
     return Page(made, len(hits), last, answer["pit_id"], answer["timed_out"])
 
 
-def _row(hit: Mapping[str, Any], schema: pa.Schema, traits: FieldTraits) -> list[Any]:
+def _row(
+    hit: Mapping[str, Any], schema: pa.Schema, traits: FieldTraits, nulls: ReadAsNull | None
+) -> list[Any]:
     # Without the document each column would be null.
     if "_source" not in hit and not {*schema.names} <= {*META}:
         raise ValueUnreadable(
@@ -96,26 +134,32 @@ def _row(hit: Mapping[str, Any], schema: pa.Schema, traits: FieldTraits) -> list
             todo="leave the index out of option index, or reindex the documents",
         )
     document, found = _Objects([hit.get("_source", {})]), []
+    lose = None if nulls is None else partial(nulls.add, hit)
     for field in schema:
         values = [hit.get(field.name)] if field.name in META else document.at(field.name)
         try:
-            fit = _fitted(values, field.type, traits, field.name)
+            fit = _fitted_or_null(values, field.type, traits, field.name, lose)
             found.append(from_json.value_of_tree(fit, field.type))
-        except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
+        except MISFITS as error:
             raise _unreadable(hit, field, values, error) from None
     return found
 
 
-def _column(values: list[Any], field: pa.Field, hits: list[Any]) -> pa.Array:
+def _column(
+    values: list[Any], field: pa.Field, hits: list[Any], nulls: ReadAsNull | None
+) -> pa.Array:
     try:
         return pa.array(values, field.type)
     except NOT_STORED:
-        for value, hit in zip(values, hits, strict=True):
+        for at, (value, hit) in enumerate(zip(values, hits, strict=True)):
             try:
                 pa.array([value], field.type)
             except NOT_STORED as error:
-                raise _unreadable(hit, field, [value], error) from None
-        raise
+                if nulls is None:
+                    raise _unreadable(hit, field, [value], error) from None
+                nulls.add(hit, field.name, error)
+                values[at] = None
+        return pa.array(values, field.type)
 
 
 class _Objects:
@@ -155,7 +199,25 @@ def _each(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _fitted(values: list[Any], kind: pa.DataType, traits: FieldTraits, at: str) -> Any:
+def _fitted_or_null(
+    values: list[Any], kind: pa.DataType, traits: FieldTraits, at: str, lose: Lose | None
+) -> Any:
+    """The same as `_fitted`; with `lose` a value that does not fit its type is null."""
+    try:
+        fit = _fitted(values, kind, traits, at, lose)
+        if lose:
+            from_json.value_of_tree(fit, kind)
+    except MISFITS as error:
+        if lose is None:
+            raise
+        lose(at, error)
+        return None
+    return fit
+
+
+def _fitted(
+    values: list[Any], kind: pa.DataType, traits: FieldTraits, at: str, lose: Lose | None
+) -> Any:
     """All values at a path as one value for `from_json`."""
     if at in traits.stems:
         # Longer names share this prefix: objects belong to them, not to this value.
@@ -166,7 +228,7 @@ def _fitted(values: list[Any], kind: pa.DataType, traits: FieldTraits, at: str) 
     if types.is_list(kind):
         found = [_components(one, traits, at) for one in found]
         each = [one for many in found for one in (many if isinstance(many, list) else [many])]
-        return [_fitted([one], kind.value_type, traits, at) for one in each]
+        return [_fitted_or_null([one], kind.value_type, traits, at, lose) for one in each]
     if types.is_string(kind) and at in traits.any_json:
         return _dumped(_one(found))
     if any(isinstance(one, list) for one in found):
@@ -174,13 +236,16 @@ def _fitted(values: list[Any], kind: pa.DataType, traits: FieldTraits, at: str) 
     if types.is_struct(kind):
         inner = _Objects(_objects(found))
         return {
-            one.name: _fitted(inner.at(one.name), one.type, traits, f"{at}.{one.name}")
+            one.name: _fitted_or_null(
+                inner.at(one.name), one.type, traits, f"{at}.{one.name}", lose
+            )
             for one in kind
         }
     if types.is_map(kind):
         (whole,) = _objects([_one(found)])
         return {
-            key: _fitted([one], kind.item_type, traits, f"{at}.{key}") for key, one in whole.items()
+            key: _fitted_or_null([one], kind.item_type, traits, f"{at}.{key}", lose)
+            for key, one in whole.items()
         }
     return _leaf(_one(found), kind, traits, at)
 
@@ -278,5 +343,5 @@ def _unreadable(
         f" {type_name(field.type)}: {error}",
         why=f"it holds {value}",
         todo="read the field as an array (option arrayFields), as a string or a larger type by"
-        " .schema(...), or correct the document",
+        " .schema(...), or correct the document; onUnreadable=null reads such values as null",
     )

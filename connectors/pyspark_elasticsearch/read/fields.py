@@ -22,15 +22,21 @@ from sparkonce.values.spark_types import decimal
 log = logging.getLogger("sparkonce")
 
 
-def names(forbidden: str, meaning: str = "names") -> Parser:
+DATE_MATH = r"<[^\s,<>]+>"
+"""A name that depends on the date: ``<logs-{now/d-1d}>``."""
+
+
+def names(forbidden: str, meaning: str = "names", *, dated: bool = False) -> Parser:
     """A parser for a list of names without certain characters, spaces and commas.
 
-    Exclusions (``-name``) are at the end: ``orders,-orders-copy-*``.
+    Exclusions (``-name``) are at the end: ``orders,-orders-copy-*``. With `dated`, date math is
+    allowed.
     """
+    form = rf"[^\s{forbidden}<>]+" + (f"|-?{DATE_MATH}" if dated else "")
 
     def parse(text: str) -> str:
         given = text.split(",")
-        known = all(re.fullmatch(rf"[^\s{forbidden}]+", name) for name in given)
+        known = all(re.fullmatch(form, name) for name in given)
         if not known or sorted(given, key=_is_left_out) != given or _is_left_out(given[0]):
             raise ValueError(
                 f"{meaning} with commas between, without spaces, and exclusions (-name) at the end"
@@ -42,6 +48,20 @@ def names(forbidden: str, meaning: str = "names") -> Parser:
 
 def _is_left_out(name: str) -> bool:
     return name.startswith("-")
+
+
+def at_once(cluster: Cluster, index: str) -> str:
+    """The list with the present names in place of date math: later requests may be of another day.
+
+    See https://www.elastic.co/guide/en/elasticsearch/reference/current/api-conventions.html.
+    """
+
+    def present(found: re.Match[str]) -> str:
+        target = path("_resolve", "index", found[0])
+        answer = cluster.ask("resolving date math", "GET", target)
+        return ",".join(one["name"] for kind in answer.body.values() for one in kind)
+
+    return re.sub(DATE_MATH, present, index)
 
 
 def asked(index: str) -> str:

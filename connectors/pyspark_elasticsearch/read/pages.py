@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from pyspark_elasticsearch.read import documents
-from pyspark_elasticsearch.read.documents import FieldTraits, Page
+from pyspark_elasticsearch.read.documents import FieldTraits, Page, ReadAsNull
 from pyspark_elasticsearch.read.fields import META
 from pyspark_elasticsearch.server.client import RAW_PAGE, Cluster, path
 from pyspark_elasticsearch.server.reads import require_in_time, search
@@ -36,12 +36,14 @@ DATES = (pa.string(), pa.int64())  # Arrow reads dates as texts or milliseconds 
 class PageReader:
     """Reads the pages of one split."""
 
-    def __init__(self, schema: pa.Schema, traits: FieldTraits) -> None:
-        self.schema, self.traits = schema, traits
+    def __init__(
+        self, schema: pa.Schema, traits: FieldTraits, nulls: ReadAsNull | None = None
+    ) -> None:
+        self.schema, self.traits, self.nulls = schema, traits, nulls
         self._plans = [*_plans(schema, traits)]
 
     def page(self, body: bytes) -> Page:
-        """The rows of an answer; `ValueUnreadable` if a value does not fit its type."""
+        """The rows of an answer; see `documents.page`."""
         if ESCAPED not in body and not DOTTED.search(body):
             for plan in self._plans:
                 try:
@@ -51,7 +53,7 @@ class PageReader:
                 self._plans.remove(plan)  # the next pages are likely to fit the same plan
                 self._plans.insert(0, plan)
                 return found
-        return documents.page(body, self.schema, self.traits)
+        return documents.page(body, self.schema, self.traits, self.nulls)
 
     def _page(self, body: bytes, plan: pa.Schema) -> Page:
         line = body.replace(b"\n", b" ")  # a document may have line breaks between its members
@@ -130,6 +132,7 @@ class Slice:
     body: Mapping[str, Any]  # of the search: its query, and the parts of documents to read
     traits: FieldTraits  # of the documents when the point was opened
     most: int  # documents of a page
+    to_null: bool = False  # whether a value that does not fit its type is null
 
 
 def first_accepted(
@@ -150,7 +153,17 @@ def first_accepted(
 
 def read(cluster: Cluster, part: Slice, schema: pa.Schema, keep: str) -> Iterator[pa.RecordBatch]:
     """The rows of a slice; `SnapshotBroken` if its point in time no longer exists."""
-    reader = PageReader(schema, part.traits)
+    nulls = ReadAsNull() if part.to_null else None
+    yield from _read(cluster, part, PageReader(schema, part.traits, nulls), keep)
+    if nulls and nulls.count:
+        log.warning(
+            "%d values were read as null. Why: they do not fit the types of their columns; the"
+            " first is %s. What to do: correct the documents, or read these fields as strings",
+            *(nulls.count, nulls.first),
+        )
+
+
+def _read(cluster: Cluster, part: Slice, reader: PageReader, keep: str) -> Iterator[pa.RecordBatch]:
     asked = {**part.body, "sort": [{"_shard_doc": "asc"}], "track_total_hits": False}
     if part.many > 1:
         asked["slice"] = {"id": part.number, "max": part.many}

@@ -9,13 +9,21 @@ import pyarrow as pa
 
 from pyspark_elasticsearch.read import fitness, pages, where
 from pyspark_elasticsearch.read.documents import FieldTraits
-from pyspark_elasticsearch.read.fields import META, IndexFields, asked, describe, kind_of, natural
+from pyspark_elasticsearch.read.fields import (
+    META,
+    IndexFields,
+    asked,
+    at_once,
+    describe,
+    kind_of,
+    natural,
+)
 from pyspark_elasticsearch.read.pages import Slice
 from pyspark_elasticsearch.server import reads
 from pyspark_elasticsearch.server.client import Cluster
 from sparkonce import checks
 from sparkonce.options import Options
-from sparkonce.reading import Scan
+from sparkonce.reading import Null, Scan
 
 FEW = 10_000  # documents that do not justify another split
 LEAST = 4  # splits of indices with fewer shards
@@ -24,7 +32,7 @@ MOST = 1024  # slices of a point in time that a cluster allows (`index.max_slice
 
 def inferred(cluster: Cluster, options: Options) -> pa.Schema:
     """The columns of all fields, or of those that option ``columns`` names; see `natural`."""
-    there = describe(cluster, options["index"])
+    there = describe(cluster, at_once(cluster, options["index"]))
     arrays = options["arrayFields"] or ()
     fitness.require_arrays(arrays, there)
     if not options["columns"]:
@@ -45,7 +53,8 @@ class ElasticsearchSource:
 
     def splits(self) -> Sequence[Slice]:
         """See `Source.splits`. Splits are slices of one point in time."""
-        there, index = describe(self.cluster, self.options["index"]), asked(self.options["index"])
+        every = at_once(self.cluster, self.options["index"])
+        there, index = describe(self.cluster, every), asked(every)
         fitness.require(self.scan.schema, there, self.options["arrayFields"] or ())
         fitness.warn_unknown(self.scan.schema, there)
         traits = fitness.traits(there)
@@ -54,7 +63,11 @@ class ElasticsearchSource:
         many = self.options["numPartitions"] or max(LEAST, shards)
         many = max(1, min(many, documents // FEW + 1, MOST))
         point = reads.open_point(self.cluster, index, self.options["keepAlive"])
-        return [Slice(point, number, many, search, traits, there.most) for number in range(many)]
+        to_null = self.options["onUnreadable"] == "null"
+        return [
+            Slice(point, number, many, search, traits, there.most, to_null)
+            for number in range(many)
+        ]
 
     def read(self, split: Slice) -> Iterator[pa.RecordBatch]:
         """See `Source.read`. It only requests pages: the name may match other indices now."""
@@ -63,6 +76,9 @@ class ElasticsearchSource:
     def _searches(self, there: IndexFields, traits: FieldTraits) -> Iterator[Mapping[str, Any]]:
         """The searches to try, without the place of a page: with conditions, then without."""
         fields, filters = self._asked(there), self.scan.filters
+        if self.options["onUnreadable"] == "null":
+            # The index may have a value where the read has a null.
+            filters = tuple(one for one in filters if one != Null(one.column))
         columns = [one.column for one in filters if one.column in fields]
         narrowed = [*where.conditions(filters, fields)]
         out = {"terms": {"_index": [*there.left_out]}}

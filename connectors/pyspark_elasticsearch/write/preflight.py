@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -12,6 +13,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from pyspark_elasticsearch.journal import indices
+from pyspark_elasticsearch.server import bulk
 from pyspark_elasticsearch.server.client import Cluster, path
 from pyspark_elasticsearch.server.failures import causes, message
 from pyspark_elasticsearch.target import aliases, pipelines, templates
@@ -157,13 +159,13 @@ def _fit_target(
         return None, _fit_pipelines(cluster, documents, {}, *of_names)
     name, appends = documents.index, documents.follows_aliases
     found = targets.resolve(cluster, name, appends=appends)
-    if found is None:
-        _require_no_stream(cluster, documents)
     # Mode overwrite writes to an alias of the new index.
     index = f"{name}{aliases.FIRST}" if documents.overwrites else name
-    made = found is None and new is not None
-    if made:
-        body = {**(new or {}), "aliases": {name: {}} if documents.overwrites else {}}
+    made, template = False, templates.stream_of(cluster, name) if found is None else ""
+    if template:
+        _make_stream(cluster, documents, template, create=new is not None)
+    elif found is None and new is not None:
+        body = {**new, "aliases": {name: {}} if documents.overwrites else {}}
         made = _create(cluster, index, body)
     try:
         found = found or targets.resolve(cluster, name, appends=appends)
@@ -177,16 +179,27 @@ def _fit_target(
         raise
 
 
-def _require_no_stream(cluster: Cluster, documents: Documents) -> None:
-    name = documents.index
-    if template := templates.stream_of(cluster, name):
-        todo = f"create it (PUT _data_stream/{name}), then restart the query"
-        if documents.mode.guard is not RowGuard.ID:
+def _make_stream(cluster: Cluster, documents: Documents, template: str, *, create: bool) -> None:
+    """Create a data stream whose name an index template matches."""
+    name, appends = documents.index, documents.follows_aliases
+    if not (create and appends):
+        todo = "set option createIndex=true"
+        if not appends:
             todo = f"name an index that {template} does not match: data streams accept only appends"
         raise OptionError(
             f"Option index: data stream {name} does not exist",
             why=f"index template {template} matches that name, and creates only data streams",
             todo=todo,
+        )
+    # A bulk request creates a missing stream. This one stores nothing: a stream takes no update.
+    doing, line = f"creating data stream {name}", {"update": {"_index": name, "_id": "none"}}
+    lines = f'{json.dumps(line)}\n{{"doc": {{}}}}\n'.encode()
+    (item,) = bulk.send(cluster, doing, "/_bulk", lines, 1)
+    if not targets.resolve(cluster, name, appends=True):
+        raise OptionError(
+            f"Option createIndex could not create data stream {name}: {message(item.error)}",
+            why=f"index template {template} or the cluster's settings forbid it",
+            todo=f"create it by hand (PUT _data_stream/{name}), then restart the query",
         )
 
 

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import random
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from integration.support.elasticsearch import MANY, Index, fill, read_rows, source
+from integration.support.elasticsearch import MANY, Index, changes, fill, read_rows, source
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from pyspark_elasticsearch.server.client import RAW_PAGE
-from sparkonce.errors import OptionError, SnapshotBroken, StoreRefused
+from sparkonce.errors import (
+    OptionError,
+    SnapshotBroken,
+    SparkonceError,
+    StoreRefused,
+    ValueUnreadable,
+)
 from sparkonce.reading import Compare, Filter, Like, Null, OneOf
 from sparkonce.tck.conditions import drawn, holds
 
@@ -271,6 +277,61 @@ def test_no_row_that_matches_is_left_out(
     )
     found = {row["_id"] for row in read_rows(source(elasticsearch_url, asked, schema, [condition]))}
     assert {f"d{at}" for at in wanted} <= found
+
+
+def test_date_math_is_that_of_the_plan(index: Index) -> None:
+    today = datetime.now(timezone.utc)
+    names = [f"{index}-{today - timedelta(days=ago):%Y.%m.%d}" for ago in range(3)]
+    for number, name in enumerate(names):
+        fill(index.client, name, {"n": {"type": "long"}}, [{"n": number}])
+    dated = "<%s-{now/d%s}>"
+    for asked, wanted in (
+        (dated % (index, ""), [0]),
+        (f"{dated % (index, '-1d')},{dated % (index, '-2d{yyyy.MM.dd|+00:00}')}", [1, 2]),
+        (f"{index}-*,-{dated % (index, '-1d')}", [0, 2]),
+    ):
+        made = source(index.url, asked)
+        assert sorted(row["n"] for row in read_rows(made)) == wanted, asked
+    with pytest.raises(SparkonceError, match="2000"):
+        source(index.url, f"<{index}-{{2000-01-01||/d}}>")
+
+
+COARSE = {
+    "n": ({"type": "long"}, pa.int64(), [1, "1.5", [2, 3], None]),
+    "b": ({"type": "boolean"}, pa.bool_(), [True, "", [False, True], None]),
+    "at": ({"type": "date"}, UTC, ["2026-01-01", 1767225600000, ["2026-01-01"], None]),
+    "bad": ({"type": "long", "ignore_malformed": True}, pa.int64(), [1, "", "x", None]),
+}
+"""Values that an index has, or ignores, and that do not all fit the type of a column."""
+
+
+@pytest.mark.parametrize("inverted", [False, True])
+@pytest.mark.parametrize("name", COARSE)
+def test_a_condition_of_nulls_finds_values_that_are_read_as_null(
+    index: Index, caplog: pytest.LogCaptureFixture, name: str, inverted: bool
+) -> None:
+    field, kind, stored = COARSE[name]
+    index.fill({name: field}, [{name: one} for one in stored])
+    schema = pa.schema([("_id", pa.string()), (name, kind)])
+    every = read_rows(index.source(schema, onUnreadable="null"))
+    wanted = [row for row in every if (row[name] is None) is not inverted]
+    found = read_rows(index.source(schema, [Null(name, inverted)], onUnreadable="null"))
+    assert [row for row in found if (row[name] is None) is not inverted] == wanted
+    lost = sum(row[name] is None for row in every) - 1
+    assert lost == 0 or f"{lost} values were read as null" in caplog.text
+
+
+def test_a_stream_counts_values_that_it_reads_as_null(
+    index: Index, caplog: pytest.LogCaptureFixture
+) -> None:
+    index.fill({"n": {"type": "long"}}, [{"n": one} for one in (1, "2.5", None, 4)])
+    schema = pa.schema([("_id", pa.string()), ("n", pa.int64())])
+    strict, lenient = (index.feed(schema, **more) for more in ({}, {"onUnreadable": "null"}))
+    with pytest.raises(ValueUnreadable, match="onUnreadable=null"):
+        changes(strict, strict.begin(), strict.latest())
+    found = changes(lenient, lenient.begin(), lenient.latest())
+    assert sorted(str(row["n"]) for row in found) == ["1", "4", "None", "None"]
+    assert "1 values were read as null" in caplog.text
 
 
 OTHERWISE: dict[str, tuple[dict[str, Any], Filter]] = {
