@@ -240,32 +240,59 @@ def _by_replication(url: str, rows: int) -> int:
     return found
 
 
-FILL = (
-    "CREATE PROCEDURE fill(rows_ INT) BEGIN DECLARE i INT DEFAULT 0; WHILE i < rows_ DO"
-    " INSERT INTO t VALUES (i, CONCAT('customer ', i), i * 0.37, '2026-01-01'); SET i = i + 1;"
-    " END WHILE; END"
-)
+FILL = """
+CREATE PROCEDURE fill(rows_ INT, tables_ INT) BEGIN
+  DECLARE i INT DEFAULT 0;
+  WHILE i < rows_ DO
+    SET @into = CONCAT('INSERT INTO t', i % tables_, ' VALUES (?, ?, 0.37, ''2026-01-01'')');
+    SET @id = i, @name = CONCAT('customer ', i);
+    PREPARE filling FROM @into;
+    EXECUTE filling USING @id, @name;
+    SET i = i + 1;
+  END WHILE;
+END"""
+"""Writes transactions of one row, to each of the tables in turn."""
 
 
 def short(given: Namespace) -> None:
-    """The same feed as in a task of Spark."""
+    """The feeds that tasks of Spark read: of a table, and of the databases of one and ten."""
     rows, lines = given.rows or 200_000, []
     for name, options in GTIDS.items():
         config = (*LOGGED, *options, *QUICK, "--binlog-row-metadata=FULL")
         with MySqlProcess(private_binary(name), *config) as server:
-            run(server, f"CREATE TABLE t {DDL.format('DATETIME(6)')}", FILL)
-            made = feed(server.url, "t")
-            begin = made.begin()
-            run(server, f"CALL fill({rows})")
-            (split,) = made.between(begin, made.latest())
-            took = []
-            for _ in range(given.rounds):
-                began = time.process_time()
-                assert sum(map(len, made.read(split))) == rows
-                took.append(time.process_time() - began)
-            lines.append((f"{name} {version_at(server.url)}", rows, rows / median(took)))
-    head = ("Transactions of one row", "transactions", "each second of CPU time")
-    harness.show("Binary log", head, lines)
+            run(server, "CREATE DATABASE one", "CREATE DATABASE ten")
+            of_one = _seconds(server, "one", "one.t0", rows)
+            as_json = _seconds(server, "one", "one.*", rows)
+            of_ten = _seconds(server, "ten", "ten.*", rows)
+            version = f"{name} {version_at(server.url)}"
+            ratio = f"{of_ten / as_json:.2f}"
+            lines.append((version, *(rows / one for one in (of_one, as_json, of_ten)), ratio))
+    head = (
+        "Transactions of one row a second",
+        "one table",
+        "as JSON",
+        "ten tables",
+        "time, ten to one",
+    )
+    harness.show("Binary log, by CPU time", head, lines)
+
+
+def _seconds(server: MySqlProcess, database: str, asked: str, rows: int) -> float:
+    """The CPU time of a reader of all rows that are written to a database from now on."""
+    url, many = f"{server.url.rpartition('/')[0]}/{database}", 10 if database == "ten" else 1
+    made, tables = feed(server.url, asked) if "*" in asked else None, range(many)
+    drop = ["DROP PROCEDURE IF EXISTS fill", *(f"DROP TABLE IF EXISTS t{at}" for at in tables)]
+    run(url, *drop, FILL, *(f"CREATE TABLE t{at} {DDL.format('DATETIME(6)')}" for at in tables))
+    made = made or feed(server.url, asked)
+    begin = made.advance(made.begin(), made.latest(), None)
+    run(url, f"CALL fill({rows}, {many})")
+    end, took = made.advance(begin, made.latest(), None), []
+    for _ in range(3):
+        began = time.process_time()
+        splits = made.between(begin, end)
+        assert sum(len(batch) for split in splits for batch in made.read(split)) == rows
+        took.append(time.process_time() - began)
+    return median(took)
 
 
 def with_bodies(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
