@@ -65,7 +65,7 @@ def run(spark: SparkSession, tmp_path: Path) -> Iterator[Run]:
         stream = spark.readStream.schema(batch.schema).json(str(tmp_path / "rows"))
         is_stream = "writeStream" in code
         df: DataFrame = stream if is_stream else batch
-        exec(code, {"df": df, "users": stream, "batch": batch, **names})
+        exec(code, {"spark": spark, "df": df, "users": stream, "batch": batch, **names})
         for query in own():
             query.processAllAvailable()
             query.stop()
@@ -98,7 +98,7 @@ def rows(mysql: Cursor, database: str, table: str) -> list[tuple[Any, ...]]:
 
 
 def test_each_program_is_run_by_some_test() -> None:
-    here = {"index.md": 1, "mysql.md": 1, "elasticsearch.md": 1, "batch.md": 3, "migration.md": 6}
+    here = {"index.md": 1, "mysql.md": 1, "elasticsearch.md": 1, "batch.md": 4, "migration.md": 6}
     here |= {"reading.md": 3, "following.md": 5, "redis.md": 1, "which-one.md": 5}
     counts = {page.name: len(programs(page.name)) for page in DOCS.glob("*.md")}
     assert {name: n for name, n in counts.items() if n and name not in ELSEWHERE} == here
@@ -151,7 +151,9 @@ def test_streams_into_mysql(
     mysql.execute(f"DROP USER {unique}")
 
 
-@pytest.mark.parametrize(("page", "nth"), [("batch.md", 0), ("batch.md", 2), ("migration.md", 5)])
+@pytest.mark.parametrize(
+    ("page", "nth"), [("batch.md", 0), ("batch.md", 2), ("batch.md", 3), ("migration.md", 5)]
+)
 def test_batches_into_mysql(
     run: Run, mysql: Cursor, shop: str, unique: str, page: str, nth: int
 ) -> None:
