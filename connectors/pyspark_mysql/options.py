@@ -172,8 +172,8 @@ OPTIONS = (
     MAX_BAD_ROWS,
     Option(
         "replaceWhere",
-        "A batch in mode overwrite replaces only the rows for which this condition holds, and all"
-        " of its rows must fulfil it: `day >= '2026-01-01' AND day < '2026-02-01'`.",
+        "A batch in mode overwrite replaces only the rows for which this condition holds. It must"
+        " hold for all rows of the batch: `day >= '2026-01-01' AND day < '2026-02-01'`.",
         condition,
     ),
     Option("createTable", "Whether to create a missing target.", boolean, False),

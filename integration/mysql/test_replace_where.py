@@ -62,26 +62,55 @@ def test_the_rows_of_a_condition_are_replaced(table: Table, condition: str, seed
         assert stored(table) == Counter(tuple(row.values()) for row in (*kept, *rows))
 
 
-@pytest.mark.parametrize("aside", [False, True])
-def test_a_row_beside_the_condition_changes_nothing(table: Table, aside: bool) -> None:
+def test_a_row_beside_the_condition_is_a_bad_row(table: Table) -> None:
     create(table)
     table.run(f"INSERT INTO {table} VALUES (1, '2026-01-02', 1), (2, '2026-01-03', 2)")
-    before, letters = stored(table), {"onBadRow": "deadLetter", "deadLetter": f"{table}_bad"}
-    query = replacing(table, "day = '2026-01-02'", **(letters if aside else {}))
+    before, query = stored(table), replacing(table, "day = '2026-01-02'")
     for day in ("2026-01-03", None):
         rows = [{"id": 5, "day": "2026-01-02", "n": 5}, {"id": 6, "day": day, "n": 6}]
-        with pytest.raises(BadRow, match=r"replaceWhere holds for 1 rows .* the batch wrote 2"):
+        with pytest.raises(BadRow, match=r"row with id=6.*replaceWhere does not hold for it"):
             query.run(0, rows)
         assert stored(table) == before
-    if aside:
-        rows = [{"id": 5, "day": "2026-01-02", "n": 5}, {"id": 6, "day": None, "n": 600}]
-        query.run(0, rows)
-        assert stored(table) == Counter([(5, "2026-01-02", 5), (2, "2026-01-03", 2)])
+    letters = {"onBadRow": "deadLetter", "deadLetter": f"{table}_bad", "maxBadRows": "9"}
+    lenient = replacing(table, "day = '2026-01-02'", **letters)
+    rows = [
+        {"id": 5, "day": "2026-01-02", "n": 5},
+        {"id": 6, "day": None, "n": 6},
+        {"id": 7, "day": "2026-01-01", "n": 7},
+        {"id": 8, "day": "2026-01-02", "n": 800},
+    ]
+    lenient.run(0, rows)
+    assert stored(table) == Counter([(5, "2026-01-02", 5), (2, "2026-01-03", 2)])
+    assert table.count("_bad") == 3
+
+
+def test_a_table_whose_rows_a_delete_changes_is_refused(table: Table) -> None:
+    for does in ("CASCADE", "SET NULL"):
+        table.run(f"DROP TABLE IF EXISTS {table}")
+        table.create(
+            "id BIGINT PRIMARY KEY, day CHAR(10), n BIGINT,"
+            f" FOREIGN KEY (n) REFERENCES {table} (id) ON DELETE {does}"
+        )
+        schema = SCHEMA.set(2, pa.field("n", pa.int64()))
+        query = table.query(schema, replaceWhere="day = 'd1'", writeMode="append")
+        query.overwrite = True
+        with pytest.raises(OptionError, match=r"replaceWhere: .* foreign key that leads back"):
+            query.sink.check()
+
+
+def test_the_condition_names_columns_of_the_query(table: Table) -> None:
+    table.create("id BIGINT, day CHAR(10), n TINYINT, own INT DEFAULT 5")
+    for condition, what in (("own = 5", "own"), (f"{table}.n = 5", "without the name")):
+        with pytest.raises(OptionError, match=f"replaceWhere.*{what}"):
+            replacing(table, condition).sink.check()
 
 
 @pytest.mark.parametrize(
     "condition",
-    ["n = 1) OR (1 = 1", "n = 1; DELETE FROM t", "", "n = 'x", "(n = 1", "n = 1 /*! OR 1 */", "--"],
+    [
+        *("n = 1) OR (1 = 1", "n = 1; DELETE FROM t", "", "n = 'x", "(n = 1", "n = 1 /*! OR 1 */"),
+        *("--", "n = (SELECT MAX(n) FROM t)", "@a := 1", "n IN (select 1)"),
+    ],
 )
 def test_a_text_that_is_no_condition_is_refused(table: Table, condition: str) -> None:
     create(table)

@@ -9,10 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from integration.support.epochs import MySqlQuery
 from integration.support.marks import slow_cases
 from integration.support.mysql import Table, client, twin
 
-from sparkonce.errors import BadRow, OptionError
+from sparkonce.errors import BadRow, OptionError, SparkonceError
 
 KINDS = {
     "id": pa.int64(),
@@ -116,3 +117,45 @@ def test_added_columns_are_set(table: Table) -> None:
     adding.run(0, [{"id": 3, "n": 1, "extra": "x"}, {"id": 33, "n": 1, "extra": "y"}])
     assert table.rows("id", "id") == tuple((at,) for at in range(12))
     assert table.run(f"SELECT id, n, extra FROM {table} WHERE extra IS NOT NULL") == ((3, 1, "x"),)
+
+
+def test_a_time_in_the_key_stays_as_it_is(table: Table) -> None:
+    now = "ON UPDATE CURRENT_TIMESTAMP"
+    table.create(
+        f"id BIGINT, at DATETIME NOT NULL {now}, ts TIMESTAMP NOT NULL DEFAULT '2020-01-01' {now},"
+        " n INT, PRIMARY KEY (id, at, ts)"
+    )
+    table.run("SET time_zone = '+00:00'")
+    table.run(f"INSERT INTO {table} VALUES (1, '2020-01-01', '2020-01-02', 1)")
+    moments = [("at", pa.timestamp("us")), ("ts", pa.timestamp("us", "UTC"))]
+    schema = pa.schema([("id", pa.int64()), *moments, ("n", pa.int32())])
+    query = table.checked(schema, key="id,at,ts", writeMode="update")
+    day = BEGIN.replace(year=2020)
+    for epoch, n in enumerate((5, 6)):
+        row = {"id": 1, "at": day.replace(tzinfo=None), "ts": day.replace(day=2), "n": n}
+        query.run(epoch, [row])
+        assert table.rows("n, at = '2020-01-01', ts = '2020-01-02'") == ((n, 1, 1),)
+
+
+def test_a_table_that_lacks_all_columns_to_set_is_refused(table: Table) -> None:
+    table.create("id BIGINT PRIMARY KEY")
+    schema = pa.schema([("id", pa.int64()), ("which", pa.string())])
+    query = MySqlQuery(schema, url=table.url, dbtable="{which}", key="id", writeMode="update")
+    query.sink.check()
+    with pytest.raises(SparkonceError, match=r"no column of table .* besides"):
+        query.run(0, [{"id": 1, "which": str(table)}])
+
+
+def test_an_index_of_words_finds_no_key(table: Table) -> None:
+    table.create("k VARCHAR(9), n INT, FULLTEXT INDEX (k)")
+    schema = pa.schema([("k", pa.string()), ("n", pa.int32())])
+    with pytest.raises(OptionError, match="No index"):
+        table.query(schema, key="k", writeMode="update").sink.check()
+
+
+def test_advice_for_a_value_that_another_row_has_does_not_name_upsert(table: Table) -> None:
+    table.create("id BIGINT PRIMARY KEY, n INT UNIQUE")
+    table.run(f"INSERT INTO {table} VALUES (1, 1), (2, 2)")
+    query = table.checked(SCHEMA, key="id", writeMode="update")
+    with pytest.raises(BadRow, match="correct the row, or change the stored one"):
+        query.run(0, [{"id": 1, "n": 2}])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+from itertools import accumulate
 
 import pytest
 
@@ -43,7 +44,7 @@ def transaction(chance: random.Random, rows: int) -> list[bytes]:
     """The payloads of a short transaction, whose first event has the number of its bytes."""
     rest = [
         packet(events.QUERY, BEGIN),
-        packet(events.TABLE_MAP, b"table"),
+        packet(events.TABLE_MAP, bytes(8) + b"table"),
         packet(30, bytes(rows)),
         packet(events.XID, bytes(8)),
     ]
@@ -58,18 +59,41 @@ def transaction(chance: random.Random, rows: int) -> list[bytes]:
         chance.setstate(state)
 
 
+def of_mariadb(chance: random.Random) -> list[bytes]:
+    """The same of MariaDB, whose numbers have 64 bits without a sign."""
+    number, domain = chance.choice([1, 2**63 - 1, 2**63, 2**64 - 1]), chance.getrandbits(32)
+    flags = chance.choice([0, events.TRANSACTIONAL, events.TRANSACTIONAL | 8])
+    return [
+        packet(events.MARIADB_GTID, struct.pack("<QIB", number, domain, flags) + bytes(6)),
+        packet(events.TABLE_MAP, bytes(8) + b"table"),
+        packet(24, bytes(9)),
+        packet(events.XID, bytes(8)),
+    ]
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_the_begin_of_each_is_that_of_its_event(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     monkeypatch.setattr(short, "FEWEST", 1)
     chance = random.Random(seed)
-    sizes = [chance.choice([1, 20, 300, 70_000]) for _ in range(20)]
-    sent = [transaction(chance, size) for size in sizes]
-    payloads = [one for each in sent for one in each]
-    block = b"".join(bytes(4) + one for one in payloads)
-    bounds = [4]
-    for one in payloads:
-        bounds.append(bounds[-1] + len(one) + 4)
-    found = short.runs(block, bounds, 0)
-    decoded = [one.begin for run in found.values() for one in run]
-    first = [Event(one[0][5], one[0], 1 + HEADER, len(one[0])) for one in sent]
-    assert decoded == [events.BEGINS[events.GTID](one) for one in first]
+    sizes = [chance.choice([8, 20, 300, 70_000]) for _ in range(20)]
+    for sent in (
+        [transaction(chance, size) for size in sizes],
+        [of_mariadb(chance) for _ in sizes],
+    ):
+        payloads = [one for each in sent for one in each]
+        block = b"".join(bytes(4) + one for one in payloads)
+        bounds = [*accumulate((len(one) + 4 for one in payloads), initial=4)]
+        found = short.runs(block, bounds, 0)
+        decoded = [one.begin for run in found.values() for one in run]
+        first = [Event(one[0][5], one[0], 1 + HEADER, len(one[0])) for one in sent]
+        assert decoded == [events.BEGINS[one.kind](one) for one in first]
+
+
+def test_rows_of_another_table_are_left_to_the_single_events(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(short, "FEWEST", 1)
+    sent = of_mariadb(random.Random(1))
+    sent[2] = packet(24, b"\7" + bytes(8))
+    bounds = [*accumulate((len(one) + 4 for one in sent), initial=4)]
+    assert short.runs(b"".join(bytes(4) + one for one in sent), bounds, 0) == {}

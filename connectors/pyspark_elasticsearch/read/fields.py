@@ -55,13 +55,25 @@ def at_once(cluster: Cluster, index: str) -> str:
 
     See https://www.elastic.co/guide/en/elasticsearch/reference/current/api-conventions.html.
     """
+    names = [one for name in index.split(",") for one in _present(cluster, name)]
+    if not names or _is_left_out(names[0]):
+        raise OptionError(
+            f"Option index={index!r} matches no index now",
+            why="no index has a name that its date math gives",
+            todo="correct the option, or name indices by a pattern such as logs-*",
+        )
+    return ",".join(names)
 
-    def present(found: re.Match[str]) -> str:
-        target = path("_resolve", "index", found[0])
-        answer = cluster.ask("resolving date math", "GET", target)
-        return ",".join(one["name"] for kind in answer.body.values() for one in kind)
 
-    return re.sub(DATE_MATH, present, index)
+def _present(cluster: Cluster, name: str) -> list[str]:
+    """The names that date math gives, each with the minus of an exclusion."""
+    minus = "-" if _is_left_out(name) else ""
+    if not re.fullmatch(DATE_MATH, name.removeprefix(minus)):
+        return [name]
+    target = path("_resolve", "index", name.removeprefix(minus))
+    answer = cluster.ask("resolving date math", "GET", target, allow=(404,))
+    found = answer.body.values() if answer.status == 200 else ()
+    return [f"{minus}{one['name']}" for kind in found for one in kind]
 
 
 def asked(index: str) -> str:

@@ -141,7 +141,7 @@ class BinlogReader:
         # Steps are held until the end of their transaction, which shows that it took effect.
         self._held = list[tuple[Change | BinlogRefusal, tuple[int, int] | None]]()
         self._spool = _Spool()
-        # The followed table by its number, and by the body of an event that describes it.
+        # The followed table by its number, and by its description.
         self._tables = dict[bytes, tuple[TableName, LoggedTable] | None]()
         self._maps = dict[bytes, tuple[TableName, LoggedTable] | None]()
         self._takes: dict[int, Callable[[Event, TransactionBegin], None]] = {
@@ -204,7 +204,7 @@ class BinlogReader:
             self._start(begin, at)
             if not self._begin:
                 continue
-            if not self._gives_rows:
+            if not (self._gives_rows or self._mariadb):  # as after its BEGIN
                 self._carrier.forget()
             if (found := self._described(described)) and self._gives_rows:
                 operation, data, is_whole = events.rows(event)
@@ -342,10 +342,10 @@ class BinlogReader:
     def _map(self, event: Event, begin: TransactionBegin) -> None:  # noqa: ARG002
         # The 6 bytes are the number by which rows name the table, until the server reopens it.
         data, at = event.data, event.at
-        self._tables[data[at : at + 6]] = self._described(data[at : event.end])
+        self._tables[data[at : at + 6]] = self._described(data[at + 8 : event.end])
 
     def _described(self, body: bytes) -> tuple[TableName, LoggedTable] | None:
-        """The followed table that the body of an event describes; None for another one."""
+        """The followed table that an event describes behind number and flags; None for others."""
         if body not in self._maps:
             self._maps[body] = self._followed(body)
         found = self._maps[body]
@@ -354,12 +354,12 @@ class BinlogReader:
         return found
 
     def _followed(self, body: bytes) -> tuple[TableName, LoggedTable] | None:
-        size = body[8] + 2
-        size += body[8 + size] + 2
-        name = name_in_map(body[8 : 8 + size])
+        size = body[0] + 2
+        size += body[size] + 2
+        name = name_in_map(body[:size])
         if not self._names.match(*name):
             return None
-        return name, table(body[8 + size :], mariadb=self._mariadb)
+        return name, table(body[size:], mariadb=self._mariadb)
 
     def _rows(self, event: Event, begin: TransactionBegin) -> None:
         found = self._tables.get(event.data[event.at : event.at + 6])

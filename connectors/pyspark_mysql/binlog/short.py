@@ -36,7 +36,7 @@ class ShortTransaction(NamedTuple):
 
     begin: TransactionBegin
     at: int  # its offset in its file
-    table: bytes  # the body of its TABLE_MAP_EVENT
+    table: bytes  # the body of its TABLE_MAP_EVENT, behind the table's number and flags
     rows: Event
 
 
@@ -56,7 +56,7 @@ def runs(block: bytes, bounds: Sequence[int], checksum: int) -> dict[int, ShortR
     found = dict[int, ShortRun]()
     for form, fits, transactions in FORMS:
         first = packets.sequences(form)
-        first = first[fits(packets, first)]
+        first = first[fits(packets, first) & packets.same_table(first + len(form) - 3)]
         breaks = np.nonzero(np.diff(first) != len(form))[0] + 1
         for run in np.split(first, breaks) if len(first) else ():
             found[int(run[0])] = ShortRun(packets, run, len(form) * len(run), transactions)
@@ -99,6 +99,12 @@ class _Packets:
         differs = made != self.buffer.little(end, 4)
         whole: Numbers = ~differs.reshape(-1, count).any(axis=1)
         return whole
+
+    def same_table(self, which: Numbers) -> Numbers:
+        """Whether rows name the table of the TABLE_MAP_EVENT before them."""
+        tables, rows = (self.buffer.little(self.at[one] + BODY, 6) for one in (which, which + 1))
+        same: Numbers = tables == rows
+        return same
 
     def bodies(self, which: Numbers) -> Iterable[tuple[int, int]]:
         """Where the body of each event begins, and where it ends."""
@@ -176,7 +182,7 @@ def _fits_mariadb(packets: _Packets, first: Numbers) -> Numbers:
 def _of_mariadb(packets: _Packets, first: Numbers) -> Iterator[ShortTransaction]:
     buffer, begin = packets.buffer, packets.at[first] + BODY
     domains, servers = buffer.little(begin + 8, 4), buffer.little(begin - 14, 4)
-    numbers, seconds = buffer.little(begin, 8), buffer.little(begin - 19, 4)
+    numbers, seconds = buffer.exact(begin, "<u8"), buffer.little(begin - 19, 4)
     gtids = map(DomainGtid, domains.tolist(), servers.tolist(), numbers.tolist())
     undone = (buffer.little(begin + 12, 1) & events.TRANSACTIONAL > 0).tolist()
     times = (seconds * 1_000_000).tolist()
@@ -195,7 +201,7 @@ def _transactions(
     each = zip(begins, offsets.tolist(), tables, kinds, rows, strict=True)
     for begin, offset, (low, high), kind, (start, end) in each:
         event = new(Event, (kind, block, start, end))
-        yield new(ShortTransaction, (begin, offset, block[low:high], event))
+        yield new(ShortTransaction, (begin, offset, block[low + 8 : high], event))
 
 
 FORMS = ((OF_MYSQL, _fits_mysql, _of_mysql), (OF_MARIADB, _fits_mariadb, _of_mariadb))

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from pyspark_mysql.read.axes import Axis, Numbers, Texts
 from pyspark_mysql.server.client import MySqlSession
-from pyspark_mysql.server.literals import identifier
+from pyspark_mysql.server.literals import identifier, string
 from sparkonce.errors import OptionError
 
 log = logging.getLogger("sparkonce")
@@ -37,6 +37,7 @@ def strides(session: MySqlSession, axis: Axis, bounds: Sequence[str], parts: int
         low, high = (_bound(axis, text) for text in bounds)
         borders = axis.strides(low, high, parts)
     elif isinstance(axis, Texts):
+        _require_of_charset(session, axis, bounds)
         borders = _sorted(session, axis.strides(bounds[0], bounds[1], parts), axis.collation)
     else:
         borders = []
@@ -53,6 +54,20 @@ def _bound(axis: Numbers, text: str) -> int:
             " column",
             todo="set values of that column; they need not be its lowest and its highest",
         ) from None
+
+
+def _require_of_charset(session: MySqlSession, axis: Texts, bounds: Sequence[str]) -> None:
+    """Reject a bound that the column can't hold, and with which the server compares no value."""
+    charset = axis.collation.partition("_")[0]
+    for text in bounds:
+        there = f"CONVERT(CONVERT({string(text)} USING {charset}) USING utf8mb4)"
+        ((same,),) = session.run(f"SELECT {there} = BINARY {string(text)}")
+        if not same:
+            raise OptionError(
+                f"A bound of option partitionColumn={axis.column.name} is {text!r}",
+                why=f"character set {charset} of the column lacks some of its letters",
+                todo="set a bound that the column can hold",
+            )
 
 
 def _sorted(session: MySqlSession, texts: Sequence[str], collation: str) -> list[str]:

@@ -224,8 +224,12 @@ def condition(text: str) -> str:
         depth += (word == "(") - (word == ")")
         if depth < 0:
             break
-    if depth or not words or {";", "'", '"', "`"} & {*words} or "/*" in "".join(words):
-        raise ValueError("one condition, such as day >= '2026-01-01' AND day < '2026-02-01'")
+    refused = {";", "'", '"', "`", "@", "select"} & {one.lower() for one in words}
+    if depth or not words or refused or "/*" in "".join(words):
+        raise ValueError(
+            "one condition, such as day >= '2026-01-01' AND day < '2026-02-01', without subqueries"
+            " and variables"
+        )
     return text
 
 

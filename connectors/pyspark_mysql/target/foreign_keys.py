@@ -49,20 +49,19 @@ WHERE unique_constraint_schema = %s AND referenced_table_name = %s
 """The tables that a foreign key links with a table, or whose rows follow its rows."""
 
 
-def require_no_cascade(session: MySqlSession, table: Names) -> None:
-    """Reject a target where deleting a row changes other rows.
+def require_no_cascade(session: MySqlSession, table: Names, option: str) -> None:
+    """Reject a target where deleting a row changes other rows; `option` deletes single rows.
 
     Raises:
         OptionError: a foreign key leads back to the table.
     """
     if session.run(LEADS_BACK, *table, *table):
         raise OptionError(
-            f"Option opColumn: {'.'.join(table)} has a foreign key that leads back to it,"
+            f"Option {option}: {'.'.join(table)} has a foreign key that leads back to it,"
             " with ON DELETE CASCADE or SET NULL",
-            why="an epoch deletes rows before it writes others, so a delete would also remove rows"
-            " that the epoch detaches from the deleted row",
-            todo="declare the foreign key ON DELETE RESTRICT, or drop it: a change stream reports"
-            " every row",
+            why="an epoch deletes rows before it writes others, so a delete would also remove or"
+            " change other rows of the table",
+            todo="declare the foreign key ON DELETE RESTRICT, or drop it",
         )
 
 

@@ -6,7 +6,7 @@ Functions that query the server raise pymysql.MySQLError if it does not reply.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,7 @@ FROM information_schema.columns AS columns WHERE table_schema = %s AND table_nam
 ORDER BY ordinal_position
 """
 INDEXES = """
-SELECT index_name, column_name, sub_part, nullable, non_unique
+SELECT index_name, column_name, sub_part, nullable, non_unique, index_type
 FROM information_schema.statistics WHERE table_schema = %s AND table_name = %s
 ORDER BY index_name, seq_in_index
 """
@@ -53,6 +53,7 @@ class TableIndex:
         unique: it is the primary key or a unique index.
         whole: it has whole columns, no expression and no prefix of a column.
         nullable: one of its columns may be null.
+        finds: it finds rows by the value of its first column; not one of texts or places.
     """
 
     name: str
@@ -60,6 +61,7 @@ class TableIndex:
     unique: bool
     whole: bool = True
     nullable: bool = False
+    finds: bool = True
 
     def is_of(self, names: Sequence[str]) -> bool:
         """Whether it has exactly these columns."""
@@ -94,6 +96,10 @@ class Target:
             for key in self.unique_keys
             if not key.is_of(own_key) and not (key.whole and own.intersection(key.columns))
         ]
+
+    def finds_by(self, names: Container[str]) -> bool:
+        """Whether an index begins with one of these columns, whose names are in lower case."""
+        return any(one.finds and one.columns[0].lower() in names for one in self.indexes)
 
     def holds_instants(self, names: Iterable[str]) -> bool:
         """Whether the server converts values of these columns by the session's time zone."""
@@ -131,11 +137,12 @@ def columns_of(session: MySqlSession, table: Names) -> tuple[Names, list[TableCo
 def indexes_of(session: MySqlSession, table: Names) -> list[TableIndex]:
     """The indexes of a table."""
     indexes: dict[str, TableIndex] = {}
-    for name, column, part, nullable, non_unique in session.run(INDEXES, *table):
+    for name, column, part, nullable, non_unique, kind in session.run(INDEXES, *table):
         index = indexes.setdefault(name, TableIndex(name, [], unique=not int(non_unique)))
         index.columns.append(column or "an expression")
         index.whole = index.whole and column is not None and part is None
         index.nullable = index.nullable or nullable == "YES"
+        index.finds = _text(kind) in ("BTREE", "HASH")
     return list(indexes.values())
 
 

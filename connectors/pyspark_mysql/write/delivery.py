@@ -13,7 +13,6 @@ from pyspark_mysql.journal.log import ChunkError, StagingLog, lost, missing
 from pyspark_mysql.journal.tables import LedgerRecords, OwnTables, Progress
 from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.failures import translated
-from pyspark_mysql.server.literals import identifier
 from pyspark_mysql.target.lookup import Target, definitions
 from pyspark_mysql.write import chunks, preflight, tables
 from pyspark_mysql.write.gathering import writer_for
@@ -81,29 +80,11 @@ class Delivery(EpochDelivery[None]):
             # Closed also after a rejected row: it ends the thread that reads ahead.
             with closing(self._chunks()) as found:
                 self.counter.stored |= apply(found)
-            if self.detail.replaces:
-                self._require_replaced()
             self.end()
         except (RefusedRow, TooManyBadRows) as error:
             what = f"{error.what}; no row of epoch {self.manifest.epoch} took effect"
             raise BadRow(what, error.why, error.todo) from None
         return self.counter.applied
-
-    def _require_replaced(self) -> None:
-        """Require that the rows for which the condition holds are those of the batch."""
-        table, written = (
-            identifier(*self.detail.table),
-            self.manifest.rows - self.counter.reasons.rows,
-        )
-        ((found,),) = self.session.run(f"SELECT COUNT(*) FROM {table}{self.detail.replaced}")
-        if found != written:
-            raise BadRow(
-                f"Option replaceWhere holds for {found:,} rows of table {self.detail.table_name}"
-                f" after the batch wrote {written:,}; no row of it took effect",
-                why="all rows of the batch must fulfil the condition, or the next run would not"
-                " replace them; more rows than those of the batch are from another writer",
-                todo="filter the rows by the condition, or correct the condition",
-            )
 
     def _chunks(self) -> Generator[Any, None, None]:
         """The decoded chunks of an epoch; a thread reads the next while the server applies one."""

@@ -32,7 +32,7 @@ from pyspark_mysql.write.inserting import (
 )
 from pyspark_mysql.write.plan import TableRows
 from pyspark_mysql.write.refusals import PutAside, Refusals, RefusedRow, sent_in_halves
-from pyspark_mysql.write.statements import NEW, Frame, frame
+from pyspark_mysql.write.statements import NEW, Frame, frame, key_times
 from sparkonce.change import Update
 from sparkonce.errors import OptionError
 
@@ -40,7 +40,7 @@ FLAG, ROW = map(identifier, OWN_COLUMNS)
 WON, CAME, GONE = "sparkonce_won", "came", "gone"
 """A winner: its number among the rows, and whether any row of its key deletes."""
 NUMBER = f"{ROW} BIGINT AUTO_INCREMENT PRIMARY KEY"
-FEWEST, MOST = 500, 50_000
+FEWEST, MOST, MOST_NUMBERS = 500, 50_000, 2**63 - 1
 
 UNCHECKED = "SET STATEMENT check_constraint_checks = 0 FOR "
 """Since 11.4, MariaDB copies constraints of columns, but they apply only to the final rows."""
@@ -68,12 +68,8 @@ def writer_for(
     # The server could match a row with a stored row by another unique key than its own.
     ambiguous = detail.updates and bool(target.others(detail.key, detail.columns))
     refusals = Refusals(detail, put_aside, ambiguous=ambiguous)
-    if isinstance(detail.change, Update):
-        return UpdateWriter(session, refusals, target, place)
-    if not detail.makes_rows:
-        return DeleteWriter(session, refusals, target, place)
-    if detail.folded:
-        return WinnerWriter(session, refusals, target, place)
+    if gathers := _gathers(detail):
+        return gathers(session, refusals, target, place)
     has_instants = target.holds_instants(detail.columns)
     # A default, or a trigger that the user may see, may read the local time.
     if has_instants and (target.computes_time(detail.columns) or triggers(session, detail.table)):
@@ -96,6 +92,17 @@ def writer_for(
     found = LoadWriter(*given, target.columns) if loads else InsertWriter(*given)
     found.is_local = not has_instants
     return found
+
+
+def _gathers(detail: TableRows) -> type[GatheringWriter] | None:
+    """The writer that gathers the rows of an epoch, if their mode needs that."""
+    if isinstance(detail.change, Update):
+        return UpdateWriter
+    if not detail.makes_rows:
+        return DeleteWriter
+    if detail.replaces:
+        return ReplacingWriter
+    return WinnerWriter if detail.folded else None
 
 
 class GatheringWriter(RowWriter):
@@ -246,6 +253,31 @@ class CopyWriter(GatheringWriter):
         self._follow(*self._copy())
 
 
+class ReplacingWriter(CopyWriter):
+    """Copies the rows of an overwrite for which its condition holds, and refuses the others."""
+
+    def begin(self) -> None:
+        """See `RowWriter.begin`."""
+        super().begin()
+        self._others(0)
+
+    def _take_effect(self) -> None:
+        for place in self._others(MOST_NUMBERS):
+            error = RefusedRow(
+                "option replaceWhere does not hold for it",
+                "a later run of the batch would not replace the row",
+                "filter the rows by the condition, or correct the condition",
+            )
+            self.refusals.refuse(self._take_out(place), error)
+        super()._take_effect()
+
+    def _others(self, most: int) -> list[int]:
+        """The numbers of rows for which the condition is false or unknown."""
+        condition = f"COALESCE(NOT (\n{self.detail.replaces}\n), TRUE)"
+        sql = f"SELECT {self.number} FROM {self.source} WHERE {condition} ORDER BY 1 LIMIT {most}"
+        return [int(place) for (place,) in self.session.run(sql)]
+
+
 class DeleteWriter(GatheringWriter):
     """Deletes the rows that have these keys.
 
@@ -255,8 +287,7 @@ class DeleteWriter(GatheringWriter):
     def begin(self) -> None:
         """See `RowWriter.begin`."""
         key = {name.lower() for name in self.detail.key}
-        # Whether an index of the target begins with a column of the key.
-        self.indexed = any(i.columns[0].lower() in key for i in self.target.indexes)
+        self.indexed = self.target.finds_by(key)
         names = ", ".join(map(identifier, self.detail.key))
         try:
             self._create(*([] if self.indexed else [f"INDEX ({names})"]))
@@ -342,9 +373,9 @@ class UpdateWriter(WinnerWriter):
     def _take_effect(self) -> None:
         self.session.run(self._choice())
         self._refuse_nulls()
-        names = map(identifier, self.detail.set_columns)
-        values = ", ".join(f"t.{name} = {NEW}.{name}" for name in names)
-        self._follow(f"UPDATE {self._joined(indexed=True)} SET {values}")
+        values = [f"t.{one} = {NEW}.{one}" for one in map(identifier, self.detail.set_columns)]
+        values += [f"t.{one} = t.{one}" for one in map(identifier, key_times(self.detail))]
+        self._follow(f"UPDATE {self._joined(indexed=True)} SET {', '.join(values)}")
 
 
 def _paced(last: int, timeout: float) -> Iterator[range]:

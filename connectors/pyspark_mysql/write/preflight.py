@@ -13,6 +13,7 @@ from pyspark_mysql.server.client import MySqlSession
 from pyspark_mysql.server.failures import (
     failure_of,
     message,
+    number,
     translated,
 )
 from pyspark_mysql.server.literals import identifier
@@ -39,11 +40,12 @@ from pyspark_mysql.write.gathering import writer_for
 from pyspark_mysql.write.plan import TableRows
 from pyspark_mysql.write.statements import probes
 from sparkonce import codec
-from sparkonce.change import Names
+from sparkonce.change import Names, Update
 from sparkonce.errors import RESTART, FailureKind, OptionError, StoreRefused, StoreUnsafe
 from sparkonce.option_values import suggestion
 from sparkonce.protocol import Plan, digest
 
+NO_COLUMN = 1054
 FACTS = ("kind", "sql_type", "charset", "width", "room", "nullable", "numbered")
 """The attributes of a column that decide which values it stores unchanged."""
 
@@ -101,6 +103,12 @@ def _require_fit_there(session: MySqlSession, detail: TableRows) -> None:
         try:
             writer_for(session, detail, target).begin()
         except pymysql.MySQLError as error:
+            if number(error) == NO_COLUMN and detail.replaces:
+                raise OptionError(
+                    f"The server rejects option replaceWhere: {message(error)}",
+                    why="the sink checks all rows of the batch by it",
+                    todo="name columns of the query, without the name of the table",
+                ) from None
             if not is_too_large(error):
                 raise
             raise OptionError(
@@ -186,10 +194,11 @@ def _require_fit(session: MySqlSession, detail: TableRows, held: Sequence[Names]
         _require_key(detail, target)
     if detail.replaces:
         _require_condition(session, detail)
-    if detail.set_columns:
+    if isinstance(detail.change, Update):
+        _require_set(detail, target)
         _require_index(detail, target)
     if detail.op:
-        require_no_cascade(session, detail.table)
+        require_no_cascade(session, detail.table, "opColumn")
     if detail.parts:
         require_no_links(session, detail.table, detail.parts)
     return target
@@ -243,21 +252,31 @@ def _require_condition(session: MySqlSession, detail: TableRows) -> None:
             why="only such a batch replaces rows",
             todo='write with df.write.mode("overwrite"), or omit the option',
         )
+    require_no_cascade(session, detail.table, "replaceWhere")
     try:
-        session.run(f"SELECT 1 FROM {identifier(*detail.table)}{detail.replaced} LIMIT 0")
+        session.run(f"DELETE FROM {identifier(*detail.table)}{detail.replaced} AND 1 = 0")
     except pymysql.MySQLError as error:
         if failure_of(error).kind in (FailureKind.LOST, FailureKind.PASSING):
             raise
         raise OptionError(
             f"The server rejects option replaceWhere: {message(error)}",
             why="the sink deletes the rows of the table for which it holds",
-            todo="correct the condition; it may name columns of the table",
+            todo="correct the condition; it may name columns of the query",
         ) from None
+
+
+def _require_set(detail: TableRows, target: Target) -> None:
+    if not detail.written_to(target.columns).set_columns:
+        raise OptionError(
+            f"The query has no column of table {detail.table_name} besides those of option key",
+            why="writeMode=update sets the other columns of stored rows",
+            todo="select the columns to set",
+        )
 
 
 def _require_index(detail: TableRows, target: Target) -> None:
     key = {name.lower() for name in detail.key}
-    if not any(index.columns[0].lower() in key for index in target.indexes):
+    if not target.finds_by(key):
         raise OptionError(
             f"No index of table {detail.table_name} begins with a column of option"
             f" key={','.join(detail.key)!r}",

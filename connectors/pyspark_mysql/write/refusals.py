@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pymysql
 
-from pyspark_mysql.server.failures import failure_of, message
+from pyspark_mysql.server.failures import failure_of, message, number
 from pyspark_mysql.server.literals import value
 from pyspark_mysql.write.chunks import EncodedRows
 from pyspark_mysql.write.plan import TableRows
@@ -22,6 +22,7 @@ PutAside = Callable[[Letter, "int | None", str], None]
 """Takes the dead letter of a row, its partition if known, and the reason without values of the row.
 Raises TooManyBadRows if the epoch has more bad rows than option ``maxBadRows`` allows."""
 
+DUPLICATE = 1062
 Rows = TypeVar("Rows", EncodedRows, range)
 
 
@@ -57,7 +58,10 @@ class Refusals:
                 "correct the row or the stored one, or drop the other unique key",
             )
         else:
-            refused = RefusedRow(message(error), *failure_of(error)[1:])
+            why, todo = failure_of(error)[1:]
+            if number(error) == DUPLICATE and (self.detail.replaces or self.detail.set_columns):
+                todo = "correct the row, or change the stored one"
+            refused = RefusedRow(message(error), why, todo)
         self.refuse(row, refused)
 
     def refuse(self, row: list[str], error: RefusedRow) -> None:

@@ -47,11 +47,8 @@ def _on_duplicate(detail: TableRows, mariadb: bool, ambiguous: bool, left: Colle
         for name in detail.columns
     }
     changed = [name for name in detail.columns if name not in (*key, *left)]
-    # The server would set a key column with ON UPDATE CURRENT_TIMESTAMP, in MariaDB perhaps an
-    # implicit one, to the current time, unless the statement assigns it. A statement must also
-    # assign at least one column.
-    times = [name for name in key if detail.kinds[name] in ("date", *TIMESTAMPS)]
-    assigned = {name: stored[name] for name in (*(() if changed else key[:1]), *times)}
+    # A statement must assign at least one column.
+    assigned = {name: stored[name] for name in (*(() if changed else key[:1]), *key_times(detail))}
     if ambiguous:
         same = " AND ".join(f"{stored[name]} <=> {new[name]}" for name in key)
         # The text is not constant: the server would evaluate a constant even if all keys match.
@@ -66,6 +63,15 @@ def _on_duplicate(detail: TableRows, mariadb: bool, ambiguous: bool, left: Colle
     alias = "" if mariadb else f" AS {NEW}"
     values = ", ".join(f"{identifier(name)} = {value}" for name, value in assigned.items())
     return f"{alias} ON DUPLICATE KEY UPDATE {values}"
+
+
+def key_times(detail: TableRows) -> list[str]:
+    """The columns of the key that an update must assign to themselves.
+
+    The server would set one with ON UPDATE CURRENT_TIMESTAMP, in MariaDB perhaps an implicit one,
+    to the current time.
+    """
+    return [name for name in detail.key if detail.kinds[name] in ("date", *TIMESTAMPS)]
 
 
 def probes(detail: TableRows) -> list[str]:

@@ -17,7 +17,6 @@ from pyspark_elasticsearch.server.client import RAW_PAGE
 from sparkonce.errors import (
     OptionError,
     SnapshotBroken,
-    SparkonceError,
     StoreRefused,
     ValueUnreadable,
 )
@@ -289,11 +288,19 @@ def test_date_math_is_that_of_the_plan(index: Index) -> None:
         (dated % (index, ""), [0]),
         (f"{dated % (index, '-1d')},{dated % (index, '-2d{yyyy.MM.dd|+00:00}')}", [1, 2]),
         (f"{index}-*,-{dated % (index, '-1d')}", [0, 2]),
+        (f"{index}-*,-<{index}-{{now/y{{yyyy}}}}*>", []),
+        (f"{index}-*,-<{index}-no-{{now/d}}>", [0, 1, 2]),
+        (f"{names[0]},<{index}-no-{{now/d}}*>", [0]),
     ):
+        if not wanted:
+            with pytest.raises(StoreRefused, match="matches no index"):
+                source(index.url, asked)
+            continue
         made = source(index.url, asked)
         assert sorted(row["n"] for row in read_rows(made)) == wanted, asked
-    with pytest.raises(SparkonceError, match="2000"):
-        source(index.url, f"<{index}-{{2000-01-01||/d}}>")
+    for missing in (f"<{index}-{{2000.01.01||/d}}>", f"<{index}-no-{{now/d}}*>"):
+        with pytest.raises(OptionError, match="matches no index now"):
+            source(index.url, missing)
 
 
 COARSE = {

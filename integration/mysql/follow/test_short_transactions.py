@@ -40,6 +40,8 @@ STATEMENTS = (
     "FLUSH BINARY LOGS",
     "TRUNCATE TABLE {a}",
     "ALTER TABLE {a} ADD COLUMN c{new} INT FIRST, DROP COLUMN c{new}",
+    "ALTER TABLE {a} MODIFY n BIGINT",
+    "ALTER TABLE {a} MODIFY n INT",
     "SET SESSION binlog_row_image=MINIMAL; UPDATE {a} SET n = {new} LIMIT 1",
     "SET SESSION binlog_format='STATEMENT'; UPDATE {a} SET n = {new}",
     "XA START 'x{new}'; INSERT INTO {a} VALUES ({new}, 'x', 1); XA END 'x{new}';"
