@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from typing import Any
 
@@ -23,6 +23,8 @@ from integration.support.histories import drawn
 from integration.support.marks import slow_cases
 from integration.support.proxy import Proxy
 
+from pyspark_elasticsearch.server import reads
+from pyspark_elasticsearch.write import emptying
 from sparkonce.errors import BadRow, RowRefused
 
 pytestmark = pytest.mark.variants
@@ -343,3 +345,28 @@ def test_a_truncate_empties_the_index_in_its_place(index: Index, seed: int) -> N
             assert names == history.stored[place]
         else:
             assert not history.stored[place]
+
+
+def test_a_truncate_whose_point_in_time_goes_is_repeated(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Documents of the pages that the search did not reach would stay."""
+
+    gone = list[str]()
+
+    def lost(cluster: Any, doing: str, _: None, body: dict[str, Any]) -> Iterator[list[Any]]:
+        for hits in reads.pages(cluster, doing, None, {**body, "size": reads.PAGE}):
+            yield hits
+            if not gone:
+                gone.append(body["pit"]["id"])
+                reads.close_point(cluster, *gone)
+
+    def written(op: str, *ids: int | None) -> list[dict[str, Any]]:
+        return [{"id": id_, "op": op, "name": "a", "place": "a"} for id_ in ids]
+
+    query = index.into(HISTORY, key="id", opColumn="op")
+    query.run(0, written("u", *range(reads.PAGE + 100)))
+    monkeypatch.setattr(emptying, "pages", lost)
+    query.run(1, written("t", None))
+    assert gone
+    assert index.documents() == {}

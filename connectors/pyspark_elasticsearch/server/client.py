@@ -30,6 +30,8 @@ JSON = {"accept": "application/json", "content-type": "application/json"}
 LINES = {"accept": "application/json", "content-type": "application/x-ndjson"}
 
 OF_PROXIES = 413, 429  # statuses with the same meaning from the cluster and from a proxy
+# In a 404 the cluster names what is missing; a proxy sends one for its own routes.
+OF_404 = "error", "found", "num_freed"  # the last one of a point in time
 
 
 class AllDone(NamedTuple):
@@ -179,9 +181,8 @@ class Cluster:
         status, found = response.meta.status, response.body
         if status in OF_PROXIES or method == "HEAD":
             return Answer(status, found)
-        # In a 404 the cluster names what is missing; a proxy sends one for its own routes.
         if isinstance(found, Mapping) and (
-            status != 404 or not found or "error" in found or "found" in found
+            status != 404 or not found or any(name in found for name in OF_404)
         ):
             return Answer(status, JsonObject(found))
         raise _not_elasticsearch(f"{status} {str(found)[:80]!r} while {doing}")

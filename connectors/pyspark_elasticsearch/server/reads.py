@@ -61,11 +61,20 @@ def batches(items: Sequence[T], size: int = PAGE) -> Iterator[Sequence[T]]:
 def pages(
     cluster: Cluster, doing: str, index: str | None, body: dict[str, Any]
 ) -> Iterator[list[dict[str, Any]]]:
-    """The hits of a search by its `sort`, in an index (it may be missing) or a point in time."""
+    """The hits of a search by its `sort`, in an index (it may be missing) or a point in time.
+
+    Raises:
+        StoreUnreachable: the cluster lost the point in time, or lost the index between two pages.
+    """
     target = "/_search" if index is None else path(index, "_search")
     body = {"size": PAGE, **body}
     while True:
         answer = cluster.ask(doing, "POST", target, params=WHOLE, body=body, allow=(404,))
+        if answer.status == 404 and (index is None or "search_after" in body):
+            raise StoreUnreachable(
+                f"The documents were not all found while {doing}",
+                why="a node stopped, or somebody deleted an index, between two pages of the search",
+            )
         hits = answer.body["hits"]["hits"] if answer.status == 200 else []
         yield hits
         if len(hits) < PAGE:
