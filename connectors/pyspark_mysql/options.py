@@ -213,7 +213,8 @@ READING = (
     Option("numPartitions", "The maximum number of splits.", integer(1, 10_000), 4),
     Option(
         "sessionInitStatement",
-        "A statement for the begin of each session: `SET SESSION group_concat_max_len = 100000`.",
+        "A statement to run at the start of each session:"
+        " `SET SESSION group_concat_max_len = 100000`.",
     ),
     Option(
         "consistency",

@@ -92,7 +92,7 @@ def _blocks(stream: io.RawIOBase) -> Iterator[tuple[bytes, Sequence[int]]]:
 
 
 def _bounds(found: bytes) -> list[int]:
-    """The bounds of the whole packets at the begin of these bytes, up to one of largest length."""
+    """The bounds of the whole packets at the start of these bytes, up to one of largest length."""
     at, size, bounds = 0, len(found), [4]
     while at + 4 <= size:
         length = found[at] | found[at + 1] << 8 | found[at + 2] << 16

@@ -2,7 +2,7 @@
 
 A position is ``{"gtids": set, "tables": names}``: the transactions that were read, and the tables
 that the query follows. It also has the tables whose snapshot is not complete, each with the highest
-number at the begin of a key that was read: ``"snapshot": {"shop.orders": 1000}``.
+number at the start of a key that was read: ``"snapshot": {"shop.orders": 1000}``.
 
 A snapshot runs beside the changes of all tables. Each epoch has a piece of it, as of the epoch's
 end. Of the log it has only rows that belong to former pieces.

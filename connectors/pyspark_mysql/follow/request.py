@@ -61,7 +61,7 @@ def files_up_to(session: MySqlSession, place: LogPlace | None) -> list[str]:
 def log_between(
     session: MySqlSession, begin: str, place: LogPlace | None
 ) -> Generator[Event, None, None]:
-    """The events from the begin of a file up to the transaction at a place."""
+    """The events from the start of a file up to the transaction at a place."""
     file = ""
     with _sending(session, "", begin) as connection:
         for event in packets.events(connection):
@@ -95,7 +95,7 @@ def _begun(
 
 
 def _up_to(place: LogPlace, found: Iterable[Received]) -> list[Received]:
-    """The events from a place up to the begin of its transaction; empty if it is not there."""
+    """The events from a place up to the start of its transaction; empty if it is not there."""
     head = list[Received]()
     for event in found:
         head.append(event)
@@ -158,7 +158,7 @@ def _ask(live: LiveConnection, after: str, file: str, at: int) -> None:
 def _past_crashes(session: MySqlSession, after: str, found: EventStream) -> EventStream:
     """The same events, also after files that end within an event, as a crash of MariaDB leaves.
 
-    The server's position at the begin of the next file proves that nothing else is lost.
+    The server's position at the start of the next file proves that nothing else is lost.
     """
     file, now = "", GtidPosition(after).last
     before = now

@@ -95,7 +95,7 @@ class RowsAsJson:
 
         Args:
             rows: as logged.
-            limits: of tables in their snapshot, the highest number at the begin of a key that the
+            limits: of tables in their snapshot, the highest number at the start of a key that the
                 query has read; rows behind it are left out.
 
         Raises:

@@ -2,7 +2,7 @@
 
 MySQL logs a transaction before readers see it; with semi-synchronous replication the delay lasts
 until a replica acknowledges it. So a state is certain only under two conditions. End of the log and
-executed GTIDs must be equal before and after the begin of the snapshot, and no committing session
+executed GTIDs must be equal before and after the start of the snapshot, and no committing session
 may own a GTID. MariaDB reports the place in the log that matches a snapshot.
 
 The check misses changes of sessions with ``sql_log_bin=0``.

@@ -324,7 +324,7 @@ def _send_first(live: LiveConnection, statement: str) -> None:
             raise
         raise StoreRefused(
             f"Option {FIRST} failed: {message(error)}",
-            why="the server runs this statement at the begin of each session",
+            why="the server runs this statement at the start of each session",
             todo="correct the statement; it must be a single one",
         ) from None
 

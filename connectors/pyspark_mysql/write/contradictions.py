@@ -48,9 +48,10 @@ def of_names(table: Names, options: Options) -> Iterator[Contradiction]:
 
 def of_change(does: Change, options: Options) -> Iterator[Contradiction]:
     """Reject options that the write mode excludes."""
+    mode = change.mode_of(does)
     given = "opColumn" if options["opColumn"] else "sequenceColumn"
     for name, value, fits in (
-        ("writeMode", change.mode_of(does), "upsert"),
+        ("writeMode", mode, "upsert"),
         ("atomicity", options["atomicity"], "epoch"),
         ("nulls", options["nulls"], "write"),
     ):
@@ -62,13 +63,13 @@ def of_change(does: Change, options: Options) -> Iterator[Contradiction]:
         )
     yield (
         options["onDuplicate"] == "ignore" and not isinstance(does, Append),
-        f"Options onDuplicate=ignore and writeMode={change.mode_of(does)} contradict each other",
+        f"Options onDuplicate=ignore and writeMode={mode} contradict each other",
         "only an appended row can be a duplicate",
         "omit onDuplicate, or omit key and set writeMode=append",
     )
     yield (
         options["replaceWhere"] and not isinstance(does, Append),
-        f"Options replaceWhere and writeMode={change.mode_of(does)} contradict each other",
+        f"Options replaceWhere and writeMode={mode} contradict each other",
         "the sink counts whether all rows of the batch fulfil the condition, so each must be new",
         "omit key, or set writeMode=append",
     )
@@ -84,7 +85,6 @@ def of_change(does: Change, options: Options) -> Iterator[Contradiction]:
         "all tables of an epoch change in one transaction",
         "omit atomicity",
     )
-    mode = change.mode_of(does)
     yield (
         isinstance(does, Delete | Update) and options["createTable"],
         f"Options writeMode={mode} and createTable contradict each other",

@@ -58,6 +58,11 @@ def _fill(table: Table, column: str, values: list[str]) -> list[int]:
     return sorted(one for (one,) in table.rows("id"))
 
 
+def _sizes(made: Any) -> list[int]:
+    """The number of rows in each split."""
+    return [sum(batch.num_rows for batch in made.read(split)) for split in made.splits()]
+
+
 def _ids(made: Any) -> list[int]:
     """The ids of all rows, without a look at column v: of that some values can't be read."""
     name = made.relation
@@ -178,8 +183,7 @@ def test_usual_keys_of_text_and_bytes_make_equal_splits(table: Table, kind: str)
     rows = ", ".join(f"({KEYS[kind](at)}, {at})" for at in range(5000))
     table.create(f"k {kind} PRIMARY KEY, id INT")
     table.run(f"INSERT INTO {table} VALUES {rows}", f"ANALYZE TABLE {table}")
-    made = table.source(numPartitions="4")
-    sizes = [sum(batch.num_rows for batch in made.read(split)) for split in made.splits()]
+    sizes = _sizes(table.source(numPartitions="4"))
     assert sum(sizes) == 5000
     assert len(sizes) == 4
     assert max(sizes) < 2500
@@ -227,8 +231,7 @@ def test_an_outlier_costs_no_split(table: Table, outlier: int) -> None:
     table.create("id BIGINT PRIMARY KEY, v CHAR(20), KEY (v)")
     rows = ", ".join(f"({at}, 'x')" for at in range(20_000))
     table.run(f"INSERT INTO {table} VALUES {rows}, ({outlier}, 'y')", f"ANALYZE TABLE {table}")
-    made = table.source(numPartitions="4")
-    sizes = [sum(batch.num_rows for batch in made.read(split)) for split in made.splits()]
+    sizes = _sizes(table.source(numPartitions="4"))
     assert sum(sizes) == 20_001
     assert len(sizes) == 4
     assert max(sizes) < 8000
