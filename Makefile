@@ -118,7 +118,7 @@ test-all: $(CLASSES) $(VALKEY)
 	@$(PYTEST) --durations 10 $(PYTEST_ARGS)
 	@$(MAKE) --no-print-directory variants
 
-VARIANTS := redis6 redis8 valkey elasticsearch8 client9 lowest lowest-slow
+VARIANTS := redis6 redis8 valkey elasticsearch8 opensearch client9 lowest lowest-slow
 variants:
 	@for name in $(VARIANTS); do $(MAKE) --no-print-directory variant NAME=$$name || exit 1; done
 
@@ -136,6 +136,11 @@ variant-valkey: $(CLASSES) $(VALKEY)
 variant-elasticsearch8: $(CLASSES)
 	@SPARKONCE_TEST_ELASTICSEARCH=tree8 $(OF_RELEASES) integration/elasticsearch $(PYTEST_ARGS)
 
+# The other dialect of the Elasticsearch connector, on the newest and the oldest tested release.
+variant-opensearch: $(CLASSES)
+	@SPARKONCE_TEST_ELASTICSEARCH=opensearch3 $(OF_RELEASES) integration/elasticsearch $(PYTEST_ARGS)
+	@SPARKONCE_TEST_ELASTICSEARCH=opensearch2 $(OF_RELEASES) integration/elasticsearch $(PYTEST_ARGS)
+
 # The newer client supports only newer servers, so extra `elasticsearch` installs the older one.
 OR_UNIT := "not slow and (variants or not integration)"
 variant-client9: $(CLASSES)
@@ -149,7 +154,7 @@ variant-lowest: LOWEST := $(OR_UNIT)
 variant-lowest-slow: LOWEST := "slow and (variants or not integration)"
 variant-lowest variant-lowest-slow: $(CLASSES) $(VALKEY)
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --resolution lowest-direct --target .build/lowest --requirement pyproject.toml \
-		$(foreach one,redis mysql elasticsearch metrics,--extra $(one))
+		$(foreach one,redis mysql elasticsearch opensearch metrics,--extra $(one))
 	@PYTHONPATH=$(CURDIR)/.build/lowest $(PYTEST) -m $(LOWEST) $(PYTEST_ARGS) \
 		$(foreach one,core redis mysql elasticsearch,tests/$(one)) \
 		$(foreach one,redis mysql elasticsearch,integration/$(one))

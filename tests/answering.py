@@ -11,6 +11,7 @@ from typing import Any
 
 from pyspark_elasticsearch.connector import ElasticsearchConnector
 from pyspark_elasticsearch.server.client import Cluster
+from pyspark_elasticsearch.server.elastic import ELASTICSEARCH
 from sparkonce import options
 
 Say = Callable[..., Cluster]
@@ -24,7 +25,7 @@ def saying() -> Iterator[Say]:
 
         def say(status: int, body: Any, **more: Any) -> Cluster:
             given = {"url": servers.enter_context(served(status, body, **more)), "index": "x"}
-            return Cluster(options.parse(ElasticsearchConnector.options, given))
+            return Cluster(options.parse(ElasticsearchConnector.options, given), ELASTICSEARCH)
 
         yield say
 

@@ -23,7 +23,7 @@ from sparkonce.tck import spec
 
 ROOT = Path(__file__).parents[1]
 DOCS, WHOLE, SITE = ROOT / "docs", ROOT / ".build" / "docs", ROOT / ".build" / "site"
-CONNECTORS = ("redis", "mysql", "elasticsearch")
+CONNECTORS = ("redis", "mysql", "elasticsearch", "opensearch")
 PLACE = re.compile(r"""<[^>]*\sid=(["']?)([^"'\s>]+)\1""")
 LINK = re.compile(r"""<[^>]*\s(?:href|src)=(["']?)([^"'\s>]+)\1""")
 ELSEWHERE = re.compile(r"[a-z]+:|//")

@@ -1,51 +1,10 @@
-"""The Elasticsearch connector: creates plans, encoders, stores and sources."""
+"""The Elasticsearch connector."""
 
-from __future__ import annotations
-
-import pyarrow as pa
-
-from pyspark_elasticsearch.follow.feed import ElasticsearchFeed
-from pyspark_elasticsearch.journal.indices import OwnIndices
-from pyspark_elasticsearch.options import FOLLOWING, OPTIONS, READING
-from pyspark_elasticsearch.read.source import ElasticsearchSource, inferred
-from pyspark_elasticsearch.server.client import Cluster, ReadCluster
-from pyspark_elasticsearch.store import ElasticsearchStore
-from pyspark_elasticsearch.write.chunks import ChunkEncoder
-from pyspark_elasticsearch.write.documents import Documents
-from pyspark_elasticsearch.write.plan import overwriting, plan
-from sparkonce import checks
-from sparkonce.options import Options
-from sparkonce.protocol import Encoder, Plan
-from sparkonce.reading import Scan
+from pyspark_elasticsearch.search_connector import SearchConnector
+from pyspark_elasticsearch.server.elastic import ELASTICSEARCH
 
 
-class ElasticsearchConnector:
-    """See `sparkonce.store.Connector`."""
+class ElasticsearchConnector(SearchConnector):
+    """See `SearchConnector`."""
 
-    name = "elasticsearch"
-    options, reads, follows = OPTIONS, READING, FOLLOWING
-    plan, overwriting = staticmethod(plan), staticmethod(overwriting)
-
-    def encoder(self, plan: Plan[Documents], store: object) -> Encoder:  # noqa: ARG002
-        """See `Connector.encoder`."""
-        return ChunkEncoder(plan.detail)
-
-    def connect(self, options: Options) -> ElasticsearchStore:
-        """See `Connector.connect`."""
-        checks.refuse([checks.dead_letter(options)])
-        cluster = Cluster(options)
-        return ElasticsearchStore(cluster, OwnIndices(cluster, options["indexPrefix"]), options)
-
-    def infer(self, options: Options) -> pa.Schema:
-        """See `Readable.infer`."""
-        return inferred(ReadCluster(options), options)
-
-    def source(self, options: Options, scan: Scan) -> ElasticsearchSource:
-        """See `Readable.source`."""
-        return ElasticsearchSource(ReadCluster(options), options, scan)
-
-    infer_feed = infer
-
-    def feed(self, options: Options, scan: Scan) -> ElasticsearchFeed:
-        """See `Followable.feed`."""
-        return ElasticsearchFeed(ReadCluster(options), options, scan)
+    name, dialect = "elasticsearch", ELASTICSEARCH

@@ -17,7 +17,9 @@ def examine(cluster: Cluster, own: OwnIndices) -> Iterator[Finding]:
     require_fit_server(cluster)
     require_safe_indices(cluster, [own.ledger, own.log])
     server = cluster.ask("asking the server for its version", "GET", "/").body
-    yield fit(f"Elasticsearch {server['version']['number']}, cluster {server['cluster_name']}")
+    yield fit(
+        f"{cluster.dialect.name} {server['version']['number']}, cluster {server['cluster_name']}"
+    )
     yield from _rights(cluster, [own.ledger, own.log])
     doing, target = "reading the cluster's health", "/_cluster/health"
     status, health = cluster.ask(doing, "GET", target, allow=(403,))

@@ -35,7 +35,7 @@ ACCESS = (
 def query(text: str) -> Any:
     """Parse option ``query``; `ValueError` if it is not a JSON object."""
     if not is_object(text):
-        raise ValueError("a query of Elasticsearch, a JSON object")
+        raise ValueError("a query, a JSON object")
     found = json.loads(text)
     return found["query"] if [*found] == ["query"] else found
 

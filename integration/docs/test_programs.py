@@ -27,6 +27,7 @@ from tests.kit import tutorial
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 ELSEWHERE = {
+    "opensearch.md": "that of elasticsearch.md, with another format",
     "quickstart.md": "the program of README",
     "dead-letters.md": "test_dead_letters",
     "writing-a-connector.md": "tests/kit/test_tutorial, and the last tests here",

@@ -10,9 +10,21 @@ import pytest
 from elasticsearch import Elasticsearch
 from integration.support.elasticsearch import Index, Private
 from integration.support.epochs import ElasticsearchQuery
+from integration.support.opensearch_lacks import lacking
 from integration.support.proxy import Proxy
-from integration.support.servers.elasticsearch import ElasticsearchProcess, private_tree
+from integration.support.servers.elasticsearch import (
+    ElasticsearchProcess,
+    is_opensearch,
+    private_tree,
+)
 from integration.support.servers.finder import or_skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip tests of what OpenSearch lacks, if the tests run with OpenSearch."""
+    for item in items if is_opensearch() else ():
+        if "integration/elasticsearch" in item.nodeid and (what := lacking(item.name)):
+            item.add_marker(pytest.mark.skip(reason=f"OpenSearch lacks {what}"))
 
 
 @pytest.fixture

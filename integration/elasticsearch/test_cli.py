@@ -7,7 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner, Result
 from elasticsearch import Elasticsearch
-from integration.support.elasticsearch import Index, documents
+from integration.support.elasticsearch import CONNECTOR, Index, documents, of_cli
 from integration.support.epochs import COUNTER, ElasticsearchQuery, ones
 
 from sparkonce.errors import RowRefused
@@ -37,7 +37,7 @@ def query(elasticsearch_url: str, world: str) -> ElasticsearchQuery:
 
 
 def sparkonce(command: str, query: ElasticsearchQuery, *arguments: str) -> Result:
-    given = [query.options["url"], "-o", f"indexPrefix={query.options['indexPrefix']}"]
+    given = [of_cli(query.options["url"]), "-o", f"indexPrefix={query.options['indexPrefix']}"]
     return CliRunner().invoke(main, [command, *given, *arguments], catch_exceptions=False)
 
 
@@ -66,5 +66,11 @@ def test_doctor_looks_at_cluster_disks_and_clock(query: ElasticsearchQuery) -> N
     found = json.loads(sparkonce("doctor", query, "--json").stdout)
     assert {one["level"] for one in found} <= {"fit", "risk"}, found
     said = " ".join(one["what"] for one in found)
-    for looked_at in ("Elasticsearch ", "status is ", "Disk of node ", "The clock", "0 sinks"):
+    for looked_at in (
+        f"{CONNECTOR.dialect.name} ",
+        "status is ",
+        "Disk of node ",
+        "The clock",
+        "0 sinks",
+    ):
         assert looked_at in said

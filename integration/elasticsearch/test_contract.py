@@ -17,7 +17,14 @@ import pyarrow as pa
 import pytest
 from demo.java import java_home
 from elasticsearch import Elasticsearch
-from integration.support.elasticsearch import MANY_SLOW, SLOW, Index, has_script_processor, searches
+from integration.support.elasticsearch import (
+    CONNECTOR,
+    MANY_SLOW,
+    SLOW,
+    Index,
+    has_script_processor,
+    searches,
+)
 from integration.support.kit import (
     ConnectorReads,
     counting,
@@ -27,7 +34,6 @@ from integration.support.marks import slow_cases
 from integration.support.proxy import Proxy
 from integration.support.servers.elasticsearch import connect
 
-from pyspark_elasticsearch.connector import ElasticsearchConnector
 from pyspark_elasticsearch.journal.indices import definition
 from sparkonce.tck.connector_subject import ConnectorSubject
 from sparkonce.tck.read_contract import ReadContract, ReadSubject
@@ -74,7 +80,7 @@ class ElasticsearchSubject(ConnectorSubject):
         self.indices = f"{world}-ledger", f"{world}-log", f"{world}-target"
         options = {"url": url, "index": self.indices[2], "indexPrefix": world, **MODES[mode]}
         nowhere = {"url": "http://127.0.0.1:1", "timeout": "2"}
-        super().__init__(ElasticsearchConnector(), options, nowhere=nowhere)
+        super().__init__(CONNECTOR, options, nowhere=nowhere)
 
     def took_effect(self) -> Counter[str]:
         target = self.indices[2]
@@ -220,7 +226,7 @@ DRAWN: list[tuple[dict[str, object], Sequence[object]]] = [
 class ElasticsearchReads(ConnectorReads):
     """An index of one shard, which is read in several slices."""
 
-    connector = ElasticsearchConnector()
+    connector = CONNECTOR
     columns = 4
     words = ("sort", "fields", "hits", "pit_id", "timed_out", "total")
 

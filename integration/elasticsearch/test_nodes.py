@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from elasticsearch import ApiError, Elasticsearch, TransportError
 from integration.support.elasticsearch import (
+    CONNECTOR,
     Private,
     counting_anew,
     counts,
@@ -26,7 +27,6 @@ from integration.support.servers.elasticsearch import ElasticsearchProcess, conn
 from integration.support.servers.elasticsearch import connect as connect_elasticsearch
 from integration.support.servers.process import wait_until
 
-from pyspark_elasticsearch.connector import ElasticsearchConnector
 from pyspark_elasticsearch.follow.feed import ElasticsearchFeed
 from pyspark_elasticsearch.journal.log import ChunkPlace, StagedChunk
 from sparkonce import options
@@ -221,8 +221,8 @@ def test_documents_are_followed_once_each_past_a_primary_that_is_killed(
 ) -> None:
     first, second = two_nodes
     raw = {"url": first.url, "index": "counters", "startingPosition": "earliest", "timeout": "60"}
-    parsed = options.parse(ElasticsearchConnector.follows, raw)
-    feed = ElasticsearchConnector().feed(parsed, Scan(pa.schema([("id", pa.int64())])))
+    parsed = options.parse(CONNECTOR.follows, raw)
+    feed = CONNECTOR.feed(parsed, Scan(pa.schema([("id", pa.int64())])))
     written, enough = list[int](), threading.Event()
 
     def write() -> None:

@@ -18,6 +18,7 @@ from integration.support.elasticsearch import (
     documents,
     has_script_processor,
     make_counters,
+    of_cli,
     set_block,
 )
 from integration.support.epochs import ElasticsearchQuery, dies, ones
@@ -244,7 +245,7 @@ def test_recover_puts_no_dead_letters_into_the_target(index: Index) -> None:
     prefix = f"{index}-own"
     query = index.into(ROWS, key="id", indexPrefix=prefix)
     decide(query, 0, [{"id": 1}])
-    given = ["recover", query.options["url"], "-o", f"indexPrefix={prefix}"]
+    given = ["recover", of_cli(query.options["url"]), "-o", f"indexPrefix={prefix}"]
     aside = ["-o", "onBadRow=deadLetter", "-o", f"deadLetter={index}"]
     refused = CliRunner().invoke(main, [*given, *aside])
     assert refused.exit_code

@@ -14,19 +14,33 @@ import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
 from elasticsearch.helpers import scan
-from integration.support.epochs import COUNTER, LONG_AGO, ElasticsearchQuery, Named
-from integration.support.servers.elasticsearch import ElasticsearchProcess
+from integration.support.epochs import (
+    COUNTER,
+    ELASTICSEARCH,
+    LONG_AGO,
+    ElasticsearchQuery,
+    Named,
+)
+from integration.support.servers.elasticsearch import ElasticsearchProcess, is_opensearch
 
-from pyspark_elasticsearch.connector import ElasticsearchConnector
 from pyspark_elasticsearch.follow.feed import ElasticsearchFeed
 from pyspark_elasticsearch.read.source import ElasticsearchSource
 from sparkonce import options
 from sparkonce.reading import Filter, Position, Scan
+from sparkonce.store import load
 
 Private = Callable[..., ElasticsearchProcess]
 """Starts a private server of the test, with these settings."""
 
 ROWS = pa.schema([("id", pa.int64()), ("name", pa.string()), ("x", pa.float64())])
+
+CONNECTOR: Any = load(ELASTICSEARCH)
+"""That of the server with which the tests run."""
+
+
+def of_cli(url: str) -> str:
+    """The URL for the command line."""
+    return f"opensearch+{url}" if is_opensearch() else url
 
 
 def row(id_: int | None, name: str | None = "a", x: float | None = 1.5) -> dict[str, Any]:
@@ -267,9 +281,9 @@ def source(
     filters: Iterable[Filter] = (),
     **raw: str,
 ) -> ElasticsearchSource:
-    parsed = options.parse(ElasticsearchConnector.reads, {"url": url, "index": index, **raw})
-    schema = schema or ElasticsearchConnector().infer(parsed)
-    return ElasticsearchConnector().source(parsed, Scan(schema, tuple(filters)))
+    parsed = options.parse(CONNECTOR.reads, {"url": url, "index": index, **raw})
+    schema = schema or CONNECTOR.infer(parsed)
+    return CONNECTOR.source(parsed, Scan(schema, tuple(filters)))
 
 
 def searches(elastic: Elasticsearch) -> list[str]:
@@ -285,8 +299,8 @@ ONE, SHARDS = {"number_of_replicas": 0}, {"number_of_replicas": 0, "number_of_sh
 
 def feed(url: str, index: str, schema: pa.Schema = CHANGES, **raw: str) -> ElasticsearchFeed:
     given = {"url": url, "index": index, "startingPosition": "earliest", **raw}
-    parsed = options.parse(ElasticsearchConnector.follows, given)
-    return ElasticsearchConnector().feed(parsed, Scan(schema))
+    parsed = options.parse(CONNECTOR.follows, given)
+    return CONNECTOR.feed(parsed, Scan(schema))
 
 
 def make_quiet(elastic: Elasticsearch, index: str, settings: dict[str, Any], **more: Any) -> None:

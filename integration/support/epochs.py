@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
 
 REDIS = "pyspark_redis.connector:RedisConnector"
 MYSQL = "pyspark_mysql.connector:MySqlConnector"
+OF_OPENSEARCH = "pyspark_opensearch.connector:OpenSearchConnector"
 ELASTICSEARCH = "pyspark_elasticsearch.connector:ElasticsearchConnector"
+if os.environ.get("SPARKONCE_TEST_ELASTICSEARCH", "").startswith("opensearch"):
+    ELASTICSEARCH = OF_OPENSEARCH
 COUNTER = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 LONG_AGO = 3600.0
 """Seconds after which another driver may have taken over."""

@@ -73,7 +73,8 @@ def test_a_client_library_of_another_release_is_named(monkeypatch: pytest.Monkey
 
 def test_the_core_and_the_entry_module_import_no_client_library() -> None:
     code = (
-        "import sys; sys.modules.update(redis=None, pymysql=None, elasticsearch=None);"
+        "import sys; sys.modules.update(redis=None, pymysql=None);"
+        " sys.modules.update(elasticsearch=None, opensearchpy=None);"
         " import sparkonce.spark.writer, sparkonce.options;"
         " import sparkonce.exactly_once.commit"
     )
@@ -82,7 +83,13 @@ def test_the_core_and_the_entry_module_import_no_client_library() -> None:
 
 @pytest.mark.parametrize(
     "missing",
-    ["redis pymysql elasticsearch", "pyarrow", "click rich", "pyspark", "pyspark.sql.datasource"],
+    [
+        "redis pymysql elasticsearch opensearchpy",
+        "pyarrow",
+        "click rich",
+        "pyspark",
+        "pyspark.sql.datasource",
+    ],
 )
 def test_entry_modules_can_be_imported_whatever_is_missing(missing: str) -> None:
     """Spark imports every pyspark_* module, with no except: an error in one would end them all."""
@@ -93,7 +100,7 @@ def test_entry_modules_can_be_imported_whatever_is_missing(missing: str) -> None
         " print(sorted(importlib.import_module(n).DefaultSource.name() for n in ours))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    names = ("elasticsearch", "mysql", "redis")
+    names = ("elasticsearch", "mysql", "opensearch", "redis")
     assert run.stdout == f"{sorted([*names, *(f'sparkonce_{name}' for name in names)])}\n"
 
 
@@ -160,7 +167,7 @@ def registered_from(packed: Path) -> str:
 
 def test_packages_in_a_zip_are_registered(tmp_path: Path) -> None:
     said = registered_from(tmp_path / "sparkonce.zip")
-    for name in ("redis", "mysql", "elasticsearch"):
+    for name in ("redis", "mysql", "elasticsearch", "opensearch"):
         assert f"'{name}'" in said, said
         assert f"'sparkonce_{name}'" in said, said
 
@@ -179,5 +186,5 @@ def test_a_package_of_others_that_cannot_be_imported_is_left_out(
     """Because of it Spark finds no format of Python by itself."""
     (tmp_path / "pyspark_broken.py").write_text("raise RuntimeError('I am broken')")
     monkeypatch.syspath_prepend(tmp_path)
-    assert {"redis", "mysql", "elasticsearch"} <= {one.name() for one in installed()}
+    assert {"redis", "mysql", "elasticsearch", "opensearch"} <= {one.name() for one in installed()}
     assert "Skipping package pyspark_broken, which can't be imported: I am broken" in caplog.text

@@ -17,7 +17,8 @@ from pyspark_elasticsearch.journal.indices import OwnIndices
 from pyspark_elasticsearch.journal.log import ChunkPlace, StagingLog
 from pyspark_elasticsearch.journal.records import LedgerRecords
 from pyspark_elasticsearch.server.client import Cluster
-from pyspark_elasticsearch.server.failures import BY_STATUS, BY_TYPE, classify, of_answer
+from pyspark_elasticsearch.server.elastic import ELASTICSEARCH
+from pyspark_elasticsearch.server.failures import BY_STATUS, BY_TYPE, classify
 from pyspark_elasticsearch.target import aliases
 from pyspark_elasticsearch.target import lookup as targets
 from pyspark_elasticsearch.target.placement import StreamResender
@@ -30,7 +31,8 @@ STATUSES = sorted({*BY_STATUS, 400, 406, 418, 500, 501})
 
 @pytest.mark.parametrize("status", STATUSES)
 def test_status_says_what_why_and_what_to_do(status: int) -> None:
-    error = of_answer(status, {"type": "x_exception", "reason": "words"}, "doing this")
+    known = classify(status, {"type": "x_exception", "reason": "words"})
+    error = known.error("Elasticsearch", "doing this", f"{status} x_exception: words")
     passing = classify(status, None).kind in (FailureKind.LOST, FailureKind.PASSING)
     assert isinstance(error, StoreUnreachable if passing else StoreRefused)
     assert f"while doing this: {status} x_exception: words" in error.what
@@ -85,13 +87,13 @@ def test_client_whose_headers_the_server_does_not_know_is_told_what_to_install(
 
 
 def test_server_that_is_not_elasticsearch_is_named(say: Say) -> None:
-    with pytest.raises(StoreRefused, match=r"not Elasticsearch.*OpenSearch"):
+    with pytest.raises(StoreRefused, match="not Elasticsearch"):
         preflight.require_fit_server(say(200, version("2.11.0"), product=None))
 
 
 def test_opensearch_and_serverless_are_refused_by_name(say: Say) -> None:
     other = {"version": {"number": "2.11.0", "distribution": "opensearch"}}
-    with pytest.raises(StoreRefused, match="server is OpenSearch"):
+    with pytest.raises(StoreRefused, match=r"""not Elasticsearch.*format\("opensearch"\)"""):
         preflight.require_fit_server(say(200, other, product=None))
     hosted = {"version": {"number": "8.11.0", "build_flavor": "serverless"}}
     with pytest.raises(StoreRefused, match="is Elasticsearch Serverless"):
@@ -135,7 +137,7 @@ def test_host_that_takes_no_connection_is_passed_over_and_no_other_failure_is(
 ) -> None:
     url = say(200, {"fine": True}).options["url"]
     given = {"url": f"http://127.0.0.1:1,{url}", "index": "x"}
-    cluster = Cluster(options.parse(ElasticsearchConnector.options, given))
+    cluster = Cluster(options.parse(ElasticsearchConnector.options, given), ELASTICSEARCH)
     assert all(cluster.ask("asking", "GET", "/").body["fine"] for _ in range(4))
     for unclear in (
         elasticsearch.ConnectionError("reset"),
@@ -232,14 +234,16 @@ ASKED: dict[str, Callable[[Cluster, OwnIndices], object]] = {
 @pytest.mark.parametrize("step", ASKED)
 def test_200_that_is_no_answer_is_an_error_that_says_so(say: Say, step: str, body: Any) -> None:
     cluster = say(200, body)
-    with pytest.raises(StoreUnreachable, match=r"is not Elasticsearch|deserialize as JSON"):
+    with pytest.raises(StoreUnreachable, match=r"did not send this|deserialize as JSON"):
         ASKED[step](cluster, OwnIndices(cluster, OWN))
 
 
 def test_200_for_a_ledger_that_nobody_wrote_is_no_success(say: Say) -> None:
     cluster = say(200, {"_source": {}, "_seq_no": 1, "_primary_term": 1})
     records = LedgerRecords(cluster, OwnIndices(cluster, OWN))
-    with pytest.raises(StoreUnreachable, match=r"not Elasticsearch: an answer without 'result'"):
+    with pytest.raises(
+        StoreUnreachable, match=r"did not send this answer: an answer without 'result'"
+    ):
         records.draw("x")
 
 
@@ -247,7 +251,7 @@ def test_200_for_a_ledger_that_nobody_wrote_is_no_success(say: Say) -> None:
 def test_404_of_a_proxy_is_not_taken_for_one_of_the_cluster(say: Say, step: str) -> None:
     """It would say that there is no ledger, no index, or no such row."""
     cluster = say(404, {"ok": False, "message": "Unknown resource."})
-    with pytest.raises(StoreUnreachable, match="is not Elasticsearch"):
+    with pytest.raises(StoreUnreachable, match="did not send this"):
         ASKED[step](cluster, OwnIndices(cluster, OWN))
 
 
@@ -278,7 +282,7 @@ def test_renewed_certificates_are_read_by_the_next_client(monkeypatch: pytest.Mo
     monkeypatch.setattr(connections, "_processes", {})
     monkeypatch.setattr(connections, "tls_context", context)
     raw = {"url": "https://localhost:1", "index": "orders"}
-    lent = Cluster(options.parse(ElasticsearchConnector.options, raw))._lent
+    lent = Cluster(options.parse(ElasticsearchConnector.options, raw), ELASTICSEARCH)._lent
     for _ in range(2):
         before = len(read)
         with lent.client():

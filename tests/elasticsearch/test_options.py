@@ -10,6 +10,7 @@ from tests.scenarios import assert_refused
 
 from pyspark_elasticsearch.connector import ElasticsearchConnector
 from pyspark_elasticsearch.server.client import Cluster
+from pyspark_elasticsearch.server.elastic import ELASTICSEARCH
 from sparkonce import options
 from sparkonce.errors import OptionError
 from sparkonce.protocol import Plan
@@ -138,7 +139,7 @@ NAMES = [
     *((name, "uses that name") for name in ("sparkonce", "sparkonce.fence")),
     *((name, "uses that name") for name in ("_id", "_routing", "_version")),
     *((name, "no part may be empty") for name in (".a", "a.", "a..b", "a. .b")),
-    (" ", "needs a name that is not blank"),
+    (" ", "must not be blank"),
 ]
 
 
@@ -188,10 +189,12 @@ def test_decimal_that_a_script_would_round_is_refused(kind: pa.DataType) -> None
     ],
 )
 def test_bad_address_is_refused_without_showing_a_secret(given: dict[str, str], said: str) -> None:
-    assert_refused(lambda: Cluster(parsed(**given)), said, "hush", "0th3r", "s3cr3t")
+    assert_refused(lambda: Cluster(parsed(**given), ELASTICSEARCH), said, "hush", "0th3r", "s3cr3t")
 
 
 def test_several_nodes_share_their_credentials() -> None:
-    at = Cluster(parsed(url="https://u:p%40ss@a:1,https://b/es,https://[::1]:3")).address
+    at = Cluster(
+        parsed(url="https://u:p%40ss@a:1,https://b/es,https://[::1]:3"), ELASTICSEARCH
+    ).address
     assert at.hosts == ("https://a:1", "https://b:443/es", "https://[::1]:3")
     assert (at.user, at.password, at.tls) == ("u", "p@ss", True)

@@ -48,7 +48,11 @@ def body(*sources: dict[str, Any]) -> bytes:
 
 def read(kind: pa.DataType, *values: Any, name: str = "v") -> list[Any]:
     page = PageReader(pa.schema([(name, kind)]), SHAPE).page(body(*({name: one} for one in values)))
-    assert (page.hits, page.last, page.point) == (len(values), [len(values) + 6], "p")
+    assert (len(page.places), page.places[-1].as_py(), page.point) == (
+        len(values),
+        len(values) + 6,
+        "p",
+    )
     found: list[Any] = page.rows.column(0).to_pylist()
     return found
 
@@ -308,7 +312,7 @@ def test_a_field_has_the_type_that_loses_nothing(
 
 def test_a_page_without_hits_ends_a_slice() -> None:
     page = PageReader(pa.schema([("v", pa.int64())]), SHAPE).page(body())
-    assert (page.hits, page.rows.num_rows) == (0, 0)
+    assert (len(page.places), page.rows.num_rows) == (0, 0)
 
 
 # -- values that do not fit, as nulls

@@ -14,8 +14,9 @@ from tests.elasticsearch.support import APPENDED
 from pyspark_elasticsearch.journal import dead_letters
 from pyspark_elasticsearch.journal.dead_letters import DocumentLetter
 from pyspark_elasticsearch.journal.records import Destination
-from pyspark_elasticsearch.server import bulk
+from pyspark_elasticsearch.server import bulk, client
 from pyspark_elasticsearch.server.client import Answer
+from pyspark_elasticsearch.server.elastic import ELASTICSEARCH
 from pyspark_elasticsearch.write import proof
 from pyspark_elasticsearch.write.proof import RefusedDocument
 from pyspark_elasticsearch.write.sending import Sender
@@ -36,6 +37,8 @@ class Cluster:
 
     timeout = 0.0
     proves = True
+    dialect = ELASTICSEARCH
+    classify, error_of = staticmethod(client.Cluster.classify), client.Cluster.error_of
 
     def __init__(self, *said: tuple[int, Any]) -> None:
         self.items = [{"index": {"status": status, "error": error}} for status, error in said]

@@ -12,8 +12,9 @@ from tests.elasticsearch.support import STORED
 from tests.ledgers import ledger_of
 
 from pyspark_elasticsearch.journal.indices import OwnIndices
-from pyspark_elasticsearch.server import bulk
+from pyspark_elasticsearch.server import bulk, client
 from pyspark_elasticsearch.server.client import Answer
+from pyspark_elasticsearch.server.elastic import ELASTICSEARCH
 from pyspark_elasticsearch.store import ElasticsearchStore
 from pyspark_elasticsearch.target.placement import PlacementCheck, StreamResender
 from sparkonce.errors import StoreError, StoreRefused, StoreUnreachable
@@ -28,6 +29,8 @@ class Stream:
     """A data stream in memory, with shards that are down and deletes that are cut."""
 
     timeout = 1.0
+    dialect = ELASTICSEARCH
+    classify, error_of = staticmethod(client.Cluster.classify), client.Cluster.error_of
 
     def __init__(self, *indices: str) -> None:
         self.docs: dict[str, set[str]] = {index: set() for index in indices}

@@ -86,7 +86,11 @@ def describe_indices(cluster: Cluster, index: str, *, require_all: bool = False)
         StoreRefused: an index can't be followed.
         StoreUnreachable: a shard has no primary now.
     """
-    params = {"filter_path": SETTINGS, "features": "settings", "expand_wildcards": "open,closed"}
+    params = {
+        "filter_path": SETTINGS,
+        "expand_wildcards": "open,closed",
+        **cluster.dialect.settings_only,
+    }
     if "," in index and not require_all:  # a single name without rights would seem to be missing
         params["ignore_unavailable"] = "true"
     allowed = () if require_all else (404,)
@@ -103,7 +107,7 @@ def describe_indices(cluster: Cluster, index: str, *, require_all: bool = False)
 
 def existing(cluster: Cluster, names: Sequence[str]) -> set[str]:
     """Those of some indices that exist, and that the user may see."""
-    params = {"features": "settings", "ignore_unavailable": "true"}
+    params = {"ignore_unavailable": "true", **cluster.dialect.settings_only}
     found = (
         index_names(cluster, LOOKING, ",".join(page), (403, 404), **params)
         for page in batches(names, BATCH)

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, TypeVar
 from pyspark_elasticsearch.journal import indices
 from pyspark_elasticsearch.server import bulk, reads
 from pyspark_elasticsearch.server.client import Cluster, path
-from pyspark_elasticsearch.server.failures import of_answer
 from sparkonce.codec import require_kinds
 from sparkonce.letterbox import LetterKind, StoredLetter, kinds, moment, readable
 from sparkonce.values.letters import Letter
@@ -95,13 +94,13 @@ def _send(
         return
     for item in items:
         if not item.done:
-            raise of_answer(item.status, item.error, WRITING)
+            raise cluster.error_of(item.status, item.error, WRITING)
 
 
 def boxes(cluster: Cluster) -> Iterator[LetterBox]:
     """The indices that have the fields of dead letters."""
     target = f"/_all/_mapping/field/{','.join(FIELDS)}"
-    status, body = cluster.ask("searching for dead letters", "GET", target, allow=(403, 404))
+    status, body = cluster.ask("searching for dead letters", "GET", target, allow=(404,))
     for index, about in sorted(body.items()) if status == 200 else ():
         if set(FIELDS) <= set(about["mappings"]):
             yield LetterBox(cluster, index)
@@ -145,11 +144,11 @@ class LetterBox:
         self.cluster.ask(READING, "POST", path(self.name, "_refresh"))
         body = {
             "query": {"match_all": {}} if sink is None else {"term": {"sink": sink}},
-            "sort": ["at", "_shard_doc"],
+            "sort": ["at", self.cluster.dialect.tie],
             "size": min(most, reads.PAGE),
             "_source": source,
         }
-        # Only a point in time gives each hit a unique place (`_shard_doc`) across shards.
+        # Only a point in time gives each hit a place.
         point = reads.open_point(self.cluster, self.name, KEPT)
         body["pit"] = {"id": point, "keep_alive": KEPT}
         try:

@@ -27,7 +27,9 @@ def ensure(cluster: Cluster, index: str, name: str) -> None:
     looking = f"checking index {index}"
     if cluster.ask(looking, "HEAD", path(index), allow=(404,)).status == 200:
         return
-    status, error = make(cluster, index, definition(name), allow=(400, 403))
+    body = definition(name)
+    body["settings"] |= cluster.dialect.own_settings
+    status, error = make(cluster, index, body, allow=(400, 403))
     if status == 403:
         raise StoreRefused(
             f"Index {index} does not exist, and this user may not create it",

@@ -26,6 +26,7 @@ CLOCK = (
 
 VERDICTS = 20  # verdicts in a request: each may have 400 kB
 LISTING, DROPPING = "listing staged rows", "dropping staged rows"
+BY_SINK = {"terms": {"field": "sink"}}
 LISTED = {"attempt": str, "query": str, "epoch": int, "at": float}
 
 
@@ -102,7 +103,7 @@ class StagingLog:
             answer = self.cluster.ask("staging rows", "PUT", target, body=body, allow=(413,))
         if answer.status == 413:
             raise ChunkTooLarge(
-                f"Elasticsearch rejected a row of {len(body):,} bytes",
+                f"{self.cluster.dialect.name} rejected a row of {len(body):,} bytes",
                 why="that exceeds http.max_content_length of the server, or the limit of a proxy",
                 todo="raise that limit, or drop or shorten large columns before the sink",
             )
@@ -195,9 +196,20 @@ class StagingLog:
     def sinks(self) -> list[str]:
         """The sinks with staged chunks."""
         self.refresh()
-        first: dict[str, Any] = {"collapse": {"field": "sink"}, "sort": ["sink"], "_source": False}
-        found = reads.pages(self.cluster, LISTING, self.indices.log, first)
-        return [hit["sort"][0] for hits in found for hit in hits]
+        target, found = path(self.indices.log, "_search"), list[str]()
+        by_sink: dict[str, Any] = {"size": reads.PAGE, "sources": [{"sink": BY_SINK}]}
+        body = {"size": 0, "aggs": {"sinks": {"composite": by_sink}}}
+        while True:
+            answer = self.cluster.ask(
+                LISTING, "POST", target, params=reads.whole(self.cluster), body=body, allow=(404,)
+            )
+            if answer.status == 404:
+                return found
+            page = answer.body["aggregations"]["sinks"]
+            if not page["buckets"]:
+                return found
+            found += [one["key"]["sink"] for one in page["buckets"]]
+            by_sink["after"] = page["after_key"]
 
     def drop(self, sink: str, attempts: Iterable[str], known: Sequence[ChunkPlace] = ()) -> None:
         """Drop existing attempts of a sink.
@@ -223,7 +235,7 @@ class StagingLog:
             items = bulk.send(self.cluster, DROPPING, target, lines, len(page))
             if not bulk.all_done(items):
                 raise StoreUnreachable(
-                    f"Elasticsearch did not execute every operation while {DROPPING}"
+                    f"The cluster did not execute every operation while {DROPPING}"
                 )
 
     def _drop_listed(self, sink: str, attempts: Sequence[str]) -> None:
@@ -233,7 +245,7 @@ class StagingLog:
         params = {"conflicts": "proceed"}
         answer = self.cluster.ask(DROPPING, "POST", target, params=params, body=body, allow=(404,))
         if failures := answer.body.get("failures"):
-            raise StoreUnreachable("Elasticsearch could not drop all staged rows", str(failures[0]))
+            raise StoreUnreachable("The cluster could not drop all staged rows", str(failures[0]))
 
     def _get(self, doing: str, ids: Sequence[str], *, source: bool = False) -> list[dict[str, Any]]:
         return reads.by_id(self.cluster, doing, self.indices.log, ids, source=source)

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 from pyspark_elasticsearch.journal.indices import OwnIndices
 from pyspark_elasticsearch.server import bulk, reads
 from pyspark_elasticsearch.server.client import Cluster, path
-from pyspark_elasticsearch.server.failures import of_answer
 from sparkonce.codec import load, reading
 from sparkonce.errors import StoreUnreachable
 from sparkonce.exactly_once.ledger import kin_of
@@ -246,7 +245,7 @@ class LedgerRecords:
         for item in items:
             # 409 of the first is no failure: it has offsets of this revision, or later ones.
             if not item.done and item.status != 409:
-                raise of_answer(item.status, item.error, WRITING)
+                raise self.cluster.error_of(item.status, item.error, WRITING)
         return items[1].done
 
 

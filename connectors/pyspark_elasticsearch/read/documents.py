@@ -61,11 +61,10 @@ class FieldTraits:
 
 
 class Page(NamedTuple):
-    """The rows of a page, and the number of its hits."""
+    """The rows of a page."""
 
     rows: pa.RecordBatch
-    hits: int
-    last: Sequence[int]  # the sort values of the last hit, after which the next page begins
+    places: pa.Array  # the sort value of each hit, by which the next page begins
     point: str  # the point in time, by its name for the next request
     timed_out: bool  # whether the cluster ended the search early
 
@@ -118,9 +117,9 @@ def page(
     columns = [
         _column([row[at] for row in rows], field, hits, nulls) for at, field in enumerate(schema)
     ]
-    last = [int(one) for one in hits[-1]["sort"]] if hits else []
+    places = pa.array([int(one["sort"][0]) for one in hits], pa.int64())
     made = pa.RecordBatch.from_arrays(columns, schema=schema)
-    return Page(made, len(hits), last, answer["pit_id"], answer["timed_out"])
+    return Page(made, places, answer["pit_id"], answer["timed_out"])
 
 
 def _row(

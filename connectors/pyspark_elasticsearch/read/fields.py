@@ -88,7 +88,11 @@ def left_out(cluster: Cluster, index: str) -> set[str]:
     The cluster itself excludes only names that a pattern matches, not indices of an alias.
     """
     given = ",".join(name[1:] for name in index.split(",") if _is_left_out(name))
-    every = {"features": "settings", "expand_wildcards": "all", "ignore_unavailable": "true"}
+    every = {
+        "expand_wildcards": "all",
+        "ignore_unavailable": "true",
+        **cluster.dialect.settings_only,
+    }
     return index_names(cluster, "reading excluded indices", given, (), **every) if given else set()
 
 

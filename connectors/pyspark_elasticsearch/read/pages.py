@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import types
 
 from pyspark_elasticsearch.read import documents
@@ -20,7 +21,7 @@ from pyspark_elasticsearch.read.documents import FieldTraits, Page, ReadAsNull
 from pyspark_elasticsearch.read.fields import META
 from pyspark_elasticsearch.server.client import RAW_PAGE, Cluster, path
 from pyspark_elasticsearch.server.reads import require_in_time, search
-from sparkonce.errors import SnapshotBroken
+from sparkonce.errors import SnapshotBroken, StoreRefused
 from sparkonce.values import from_json
 
 DOTTED = re.compile(rb'\.[^".\\]*(?:\\.[^".\\]*)*"\s*:')
@@ -58,16 +59,19 @@ class PageReader:
     def _page(self, body: bytes, plan: pa.Schema) -> Page:
         line = body.replace(b"\n", b" ")  # a document may have line breaks between its members
         (answer,) = from_json.read(line, plan).to_batches()
-        hits = _members(answer.column("hits").field("hits").flatten())
+        found = answer.column("hits").field("hits").flatten()
+        hits = _members(found)
         if "_source" in hits and hits["_source"].null_count:
             raise ValueError("a document is missing")
         source = _members(hits["_source"]) if "_source" in hits else {}
-        found = [(hits if one.name in META else source)[one.name] for one in self.schema]
-        made = [from_json.finished(*pair) for pair in zip(found, self.schema.types, strict=True)]
+        read = [(hits if one.name in META else source)[one.name] for one in self.schema]
+        made = [from_json.finished(*pair) for pair in zip(read, self.schema.types, strict=True)]
         rows = pa.RecordBatch.from_arrays(made, schema=self.schema)
-        last = hits["sort"][-1].as_py() if len(hits["sort"]) else []
+        places = hits["sort"].flatten()
+        if len(places) != len(found):
+            raise ValueError("a hit has no sort value, or several")
         point, timed_out = (answer.column(one)[0].as_py() for one in ("pit_id", "timed_out"))
-        return Page(rows, len(hits["sort"]), last, point, timed_out)
+        return Page(rows, places, point, timed_out)
 
 
 def _members(objects: pa.StructArray) -> dict[str, pa.Array]:
@@ -164,10 +168,11 @@ def read(cluster: Cluster, part: Slice, schema: pa.Schema, keep: str) -> Iterato
 
 
 def _read(cluster: Cluster, part: Slice, reader: PageReader, keep: str) -> Iterator[pa.RecordBatch]:
-    asked = {**part.body, "sort": [{"_shard_doc": "asc"}], "track_total_hits": False}
+    tie = cluster.dialect.tie
+    asked = {**part.body, "sort": [{tie: "asc"}], "track_total_hits": False}
     if part.many > 1:
         asked["slice"] = {"id": part.number, "max": part.many}
-    point, size = part.point, min(FIRST, part.most)
+    point, size, least = part.point, min(FIRST, part.most), 1
     while True:
         asked |= {"pit": {"id": point, "keep_alive": keep}, "size": size}
         answer = search(cluster, READING, "/_search", asked, (404,))
@@ -181,10 +186,27 @@ def _read(cluster: Cluster, part: Slice, reader: PageReader, keep: str) -> Itera
             )
         body = answer.body[RAW_PAGE]
         page = reader.page(body)
-        require_in_time(page.timed_out, READING)
-        if page.hits:
-            yield page.rows
-        if page.hits < size:
+        require_in_time(cluster, page.timed_out, READING)
+        hits, point = len(page.places), page.point
+        is_last, whole = hits < size, hits
+        if cluster.dialect.has_ties and not is_last:  # their equals may be on the next page
+            whole -= pc.sum(pc.equal(page.places, page.places[-1])).as_py()
+        if whole:
+            yield page.rows.slice(0, whole)
+            asked["search_after"] = [page.places[whole - 1].as_py()]
+        if is_last:
             return
-        asked["search_after"], point = page.last, page.point
-        size = max(1, min(size * BLOCK // len(body), size * FASTER, part.most))
+        if not whole:
+            least = _larger(size, part.most)
+        size = max(least, min(size * BLOCK // len(body), size * FASTER, part.most))
+
+
+def _larger(size: int, most: int) -> int:
+    """The size of a page that may have documents of two sort values."""
+    if size == most:
+        raise StoreRefused(
+            f"More than {most:,} documents of the point in time have the same sort value",
+            why="one of each shard may have it, and index.max_result_window limits a page",
+            todo="read fewer indices with one query, or raise index.max_result_window",
+        )
+    return min(2 * size, most)

@@ -97,6 +97,8 @@ class ElasticsearchSource:
         may differ from its text in the index.
         """
         same = {one.name: there.same(one.name) for one in self.scan.schema}
+        if not self.cluster.dialect.shows_ignored:
+            same = {n: one for n, one in same.items() if one and "ignore_above" not in one}
         return {
             name: mapping
             for name, mapping in same.items()

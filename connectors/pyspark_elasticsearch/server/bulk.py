@@ -72,7 +72,7 @@ def send(
     found = _items(body)
     if len(found) != count:
         raise StoreUnreachable(
-            f"Elasticsearch answered {len(found)} of {count} operations while {doing}",
+            f"{cluster.dialect.name} answered {len(found)} of {count} operations while {doing}",
             why="the outcome of the others is unknown",
             todo="check whether a proxy changes answers",
         )

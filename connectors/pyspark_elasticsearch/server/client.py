@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-import elasticsearch
-from elasticsearch.serializer import JsonSerializer, NdjsonSerializer
-from urllib3.exceptions import ConnectTimeoutError
-
 from pyspark_elasticsearch.server import address, failures
+from pyspark_elasticsearch.server.dialect import Dialect
+from pyspark_elasticsearch.server.library import Library, Login, Reply, Unanswered
 from sparkonce import checks, connections
 from sparkonce.connections import SharedClient, shared
-from sparkonce.errors import StoreUnreachable
+from sparkonce.errors import StoreError, StoreUnreachable
 from sparkonce.options import password
 
 _STATUS = rb'(?:(?:index|create|update|delete)":\{"status":2\d\d|delete":\{"status":404)'
@@ -31,7 +30,7 @@ LINES = {"accept": "application/json", "content-type": "application/x-ndjson"}
 
 OF_PROXIES = 413, 429  # statuses with the same meaning from the cluster and from a proxy
 # In a 404 the cluster names what is missing; a proxy sends one for its own routes.
-OF_404 = "error", "found", "num_freed"  # the last one of a point in time
+OF_404 = "error", "found", "num_freed", "pits"  # the last two of a point in time
 
 
 class AllDone(NamedTuple):
@@ -41,39 +40,27 @@ class AllDone(NamedTuple):
     index_name: str = ""  # the index of all of them; empty if the answer does not name it
 
 
-class AnswerReader(JsonSerializer):
-    """Parses JSON.
+def parsed(data: bytes) -> Any:
+    """The value of a JSON text.
 
-    The items become `AllDone`, without a Python object for each, under two conditions. Each item
-    has only the status of a successful operation, and the same index or none (`bulk.OUTCOMES`
-    selects these fields). The answer has only items.
+    The items of a bulk answer become `AllDone`, without a Python object for each, under two
+    conditions. Each item has only the status of a successful operation, and the same index or none
+    (`bulk.OUTCOMES` selects these fields). The answer has only items.
     """
-
-    def loads(self, data: bytes) -> Any:
-        """See `elastic_transport.Serializer`."""
-        if _ALL_DONE.fullmatch(data):
-            return {"items": AllDone(data.count(b'"status":'))}
-        if created := _ALL_CREATED.fullmatch(data):
-            return {"items": AllDone(data.count(b'"status":'), created[1].decode())}
-        return super().loads(data)
+    if _ALL_DONE.fullmatch(data):
+        return {"items": AllDone(data.count(b'"status":'))}
+    if created := _ALL_CREATED.fullmatch(data):
+        return {"items": AllDone(data.count(b'"status":'), created[1].decode())}
+    return json.loads(data)
 
 
-class RawPageReader(AnswerReader):
-    """Leaves a page of a point in time as bytes (`RAW_PAGE`), and parses all other answers."""
-
-    def loads(self, data: bytes) -> Any:
-        """See `elastic_transport.Serializer`."""
-        return {RAW_PAGE: data} if data.startswith(b'{"pit_id":') else super().loads(data)
+def parsed_or_page(data: bytes) -> Any:
+    """The same, except for a page of a point in time, which stays as it is (`RAW_PAGE`)."""
+    return {RAW_PAGE: data} if _PAGE.match(data) else parsed(data)
 
 
 RAW_PAGE = "raw page"
-
-
-class _LineWriter(NdjsonSerializer):
-    """Sends lines unchanged; the client would copy them twice."""
-
-    def dumps(self, data: Any) -> bytes:
-        return data if isinstance(data, bytes) else super().dumps(data)
+_PAGE = re.compile(rb'\{"pit_id":"[^"]*","took":')
 
 
 class Answer(NamedTuple):
@@ -87,13 +74,13 @@ class JsonObject(dict[str, Any]):
     """An object of an answer. If a member is missing, another server has answered."""
 
     def __missing__(self, name: str) -> Any:
-        raise _not_elasticsearch(f"an answer without {name!r}")
+        raise _not_of_cluster(f"an answer without {name!r}")
 
 
 def by_name(body: Mapping[str, Any]) -> dict[str, JsonObject]:
     """An answer that has an object for each name, for example for each index."""
     if not body or not all(isinstance(one, Mapping) for one in body.values()):
-        raise _not_elasticsearch(f"{str(body)[:80]!r}")
+        raise _not_of_cluster(f"{str(body)[:80]!r}")
     return {name: JsonObject(one) for name, one in body.items()}
 
 
@@ -111,45 +98,33 @@ class Cluster:
     ones and missing files raise `OptionError`.
     """
 
-    reader = AnswerReader
+    parse = staticmethod(parsed)
     classify = staticmethod(failures.classify)
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        self.options, self.address = options, address.parse(options)
+    def __init__(self, options: Mapping[str, Any], dialect: Dialect) -> None:
+        self.options, self.address, self.dialect = options, address.parse(options), dialect
         self.timeout = float(options["timeout"])
         self.parallelism = int(options.get("parallelism", 1))
         checks.refuse(_contradictions(options, self.address))
         connections.require_files(connections.tls_files(options))
 
     @property
-    def _lent(self) -> SharedClient[elasticsearch.Elasticsearch]:
+    def _lent(self) -> SharedClient[Library]:
         """The client of this process, with the current password: secret files are rotated."""
-        identity: dict[str, Any] = {}
-        if self.options["apiKey"]:
-            identity = {"api_key": self.options["apiKey"]}
-        elif self.address.user:
+        api_key, user = self.options["apiKey"] or "", None
+        if not api_key and self.address.user:
             secret = self.address.password or password(self.options)
-            identity = {"basic_auth": (self.address.user, secret or "")}
-        named = *identity.items(), *connections.tls_files(self.options).items()
-        key = (self.address.hosts, *named, self.timeout, self.parallelism, self.reader)
-        return shared(key, lambda: SharedClient(lambda: self._connected(identity)))
+            user = self.address.user, secret or ""
+        files = tuple(connections.tls_files(self.options).items())
+        by = (self.dialect.name, self.address.hosts, api_key, user, files)
+        key = (*by, self.timeout, self.parallelism)
+        return shared(key, lambda: SharedClient(lambda: self._connected(api_key, user)))
 
-    def _connected(self, identity: Mapping[str, Any]) -> elasticsearch.Elasticsearch:
+    def _connected(self, api_key: str, user: tuple[str, str] | None) -> Library:
         files = connections.tls_files(self.options)  # read again: files are renewed
-        trusted: dict[str, Any] = (
-            {"ssl_context": connections.tls_context(files)} if self.address.tls else {}
-        )
-        return elasticsearch.Elasticsearch(
-            list(self.address.hosts),
-            **identity,
-            **trusted,
-            request_timeout=self.timeout,
-            max_retries=0,
-            retry_on_timeout=False,
-            retry_on_status=(),
-            connections_per_node=self.parallelism + 2,
-            serializers={one.mimetype: one for one in (self.reader(), _LineWriter())},
-        )
+        tls = connections.tls_context(files) if self.address.tls else None
+        hosts, many = tuple(self.address.hosts), self.parallelism + 2
+        return self.dialect.client(Login(hosts, self.timeout, many, api_key, user, tls))
 
     def ask(
         self,
@@ -172,42 +147,67 @@ class Cluster:
             allow: statuses to return, not to raise.
         """
         headers = LINES if target.endswith("/_bulk") else JSON
-        with failures.translated(doing, self.classify), self._lent.client() as client:
-            sender = client.options(ignore_status=allow) if allow else client
-            send = partial(
-                sender.perform_request, method, target, params=params, headers=headers, body=body
+        data = body if body is None or isinstance(body, bytes) else _json(body)
+        with failures.translated(doing, self.dialect.name), self._lent.client() as client:
+            status, answer, is_json = self._by_any_host(
+                lambda: client.send(method, target, params, headers, data)
             )
-            response = self._by_any_host(send)
-        status, found = response.meta.status, response.body
+        found: Any = None
+        if is_json and answer:
+            with suppress(ValueError):
+                found = self.parse(answer)
+        if found is None:
+            found = answer.decode(errors="replace")
+        if not 200 <= status < 299 and status not in allow and (method, status) != ("HEAD", 404):
+            raise self.error_of(status, _error(found), doing)
         if status in OF_PROXIES or method == "HEAD":
             return Answer(status, found)
         if isinstance(found, Mapping) and (
             status != 404 or not found or any(name in found for name in OF_404)
         ):
             return Answer(status, JsonObject(found))
-        raise _not_elasticsearch(f"{status} {str(found)[:80]!r} while {doing}")
+        raise _not_of_cluster(f"{status} {str(found)[:80]!r} while {doing}")
 
-    def _by_any_host(self, send: Callable[[], Any]) -> Any:
+    def error_of(self, status: int, error: Any, doing: str) -> StoreError:
+        """The error for an answer that reports a failure."""
+        told = f"{status} {failures.message(error)}"
+        return self.classify(status, error).error(self.dialect.name, doing, told)
+
+    def _by_any_host(self, send: Callable[[], Reply]) -> Reply:
         """Try the next host if one accepts no connection, and so has not seen the request."""
         for _ in self.address.hosts[1:]:
             try:
                 return send()
-            except (elasticsearch.ConnectionError, elasticsearch.ConnectionTimeout) as error:
-                if not isinstance(error.__cause__, ConnectTimeoutError):
+            except Unanswered as error:
+                if error.was_sent:
                     raise
         return send()
+
+
+def _error(found: Any) -> Any:
+    """The error of an answer, or the first one of a delete by query."""
+    if isinstance(found, Mapping):
+        for error in (found.get("error"), *(one["cause"] for one in found.get("failures", ()))):
+            if error:
+                return error
+    return str(found)[:200]
+
+
+def _json(body: Any) -> bytes:
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "surrogatepass")
 
 
 class ReadCluster(Cluster):
     """The cluster for reads."""
 
-    reader = RawPageReader
+    parse = staticmethod(parsed_or_page)
     classify = staticmethod(failures.classify_read)
 
 
-def _not_elasticsearch(what: str) -> StoreUnreachable:
+def _not_of_cluster(what: str) -> StoreUnreachable:
     return StoreUnreachable(
-        f"The server that answered is not Elasticsearch: {what}",
+        f"The cluster did not send this answer: {what}",
         why="a proxy sends its own answers, or changes answers",
         todo="check the proxy, or name the cluster itself in option url",
     )

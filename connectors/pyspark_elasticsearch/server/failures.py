@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from typing import Any
 
-import elasticsearch
-
+from pyspark_elasticsearch.server.library import OtherProduct, TimedOut, Unanswered, Untrusted
 from sparkonce.errors import (
     AGAIN,
     RESTART,
@@ -172,9 +171,6 @@ _OF_READS = {
     ),
 }
 
-Classify = Callable[[int, Any], KnownFailure]
-"""A function that classifies an answer by its status and error."""
-
 
 def classify(status: int, error: Any) -> KnownFailure:
     """Classify the answer to a request, or to one item of a bulk request."""
@@ -201,6 +197,8 @@ def classify_read(status: int, error: Any) -> KnownFailure:
     types = [str(cause.get("type")) for cause in causes(error)]
     if found := next((_OF_READS[one] for one in types if one in _OF_READS), None):
         return found
+    if "query_phase_execution_exception" in types and "Time exceeded" in message(error):
+        return TOO_SLOW
     if status == 400 and not {"index_closed_exception", "media_type_header_exception"} & {*types}:
         why, todo = (
             "the cluster cannot execute the request",
@@ -263,46 +261,33 @@ def message(error: Any) -> str:
 
 
 @contextmanager
-def translated(doing: str, classify: Classify = classify) -> Iterator[None]:
+def translated(doing: str, product: str) -> Iterator[None]:
     """Convert errors of the client to errors of sparkonce; `doing` names the request."""
     try:
         yield
-    except (elasticsearch.ApiError, elasticsearch.TransportError) as error:
-        raise _translated(error, doing, classify) from None
+    except (Unanswered, OtherProduct) as error:
+        raise _translated(error, doing, product) from None
 
 
-def _translated(error: Exception, doing: str, classify: Classify) -> StoreError:
-    if isinstance(error, elasticsearch.UnsupportedProductError):
-        about = error.body.get("version") if isinstance(error.body, Mapping) else None
-        name = about.get("distribution") if isinstance(about, Mapping) else None
-        product = "OpenSearch" if name == "opensearch" else "not Elasticsearch"
+def _translated(error: Unanswered | OtherProduct, doing: str, product: str) -> StoreError:
+    if isinstance(error, OtherProduct):
         return StoreRefused(
-            f"The server is {product}, as seen while {doing}",
-            why=str(error.message),
-            todo="check option url; OpenSearch and servers before 7.14 are not supported",
+            f"The server is not {product}, as seen while {doing}",
+            why=str(error),
+            todo='for OpenSearch use format("opensearch"), or opensearch+ before a URL of the command'
+            " line; otherwise check option url: releases before 7.14 also answer so",
         )
-    if isinstance(error, elasticsearch.ApiError):
-        body = error.body
-        found = body.get("error") if isinstance(body, Mapping) else str(body)[:200]
-        return of_answer(error.meta.status, found, doing, classify)
-    if isinstance(error, elasticsearch.SSLError):
+    if isinstance(error, Untrusted):
         return StoreRefused(
-            f"TLS to the cluster failed while {doing}: {error.message}",
+            f"TLS to the cluster failed while {doing}: {error}",
             why="the client does not trust the certificate, or the server does not use TLS",
             todo=f"set option tlsCaFile, or correct option url, {RESTART}",
         )
-    words = getattr(error, "message", str(error))
     why, todo = (
         "the server is down or too slow (option timeout), or the network or option url is wrong",
         AGAIN,
     )
-    if isinstance(error, elasticsearch.ConnectionTimeout):
+    if isinstance(error, TimedOut):
         why = "no answer within option timeout: the server is slow, overloaded or unreachable"
         todo = f"raise option timeout, or {AGAIN}"
-    what = f"Elasticsearch did not answer while {doing}: {type(error).__name__}: {words}"
-    return StoreUnreachable(what, why, todo)
-
-
-def of_answer(status: int, error: Any, doing: str, classify: Classify = classify) -> StoreError:
-    """The error for an answer that reports a failure."""
-    return classify(status, error).error("Elasticsearch", doing, f"{status} {message(error)}")
+    return StoreUnreachable(f"{product} did not answer while {doing}: {error}", why, todo)

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-import elasticsearch
-
 from pyspark_elasticsearch.server.client import RAW_PAGE, Answer, Cluster, path
-from pyspark_elasticsearch.server.failures import TOO_SLOW, of_answer
+from pyspark_elasticsearch.server.failures import TOO_SLOW
+from pyspark_elasticsearch.server.library import TimedOut
 from sparkonce.errors import StoreRefused, StoreUnreachable
 
 T = TypeVar("T")
 PAGE = 500
 ABSENT = "index_not_found_exception"
 SHARE = 0.9  # of option ``timeout``: the cluster ends a search before the client stops waiting
-
-WHOLE = {"allow_partial_search_results": "false"}
-"""Otherwise a shard without an answer omits its hits, and the result looks complete."""
 
 
 def by_id(
@@ -33,7 +29,7 @@ def by_id(
     for error in (doc["error"] for doc in docs if "error" in doc):
         if error.get("type") != ABSENT:
             # As "not found", a chunk would count as lost, and a row could be stored twice.
-            raise of_answer(503, error, doing)
+            raise cluster.error_of(503, error, doing)
     return docs
 
 
@@ -58,6 +54,12 @@ def batches(items: Sequence[T], size: int = PAGE) -> Iterator[Sequence[T]]:
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
+def whole(cluster: Cluster) -> dict[str, str]:
+    """The parameters of a search for all hits."""
+    # Otherwise a shard without an answer omits its hits, and the result looks complete.
+    return {"allow_partial_search_results": "false", **cluster.dialect.searching}
+
+
 def pages(
     cluster: Cluster, doing: str, index: str | None, body: dict[str, Any]
 ) -> Iterator[list[dict[str, Any]]]:
@@ -69,29 +71,44 @@ def pages(
     target = "/_search" if index is None else path(index, "_search")
     body = {"size": PAGE, **body}
     while True:
-        answer = cluster.ask(doing, "POST", target, params=WHOLE, body=body, allow=(404,))
+        answer = cluster.ask(doing, "POST", target, params=whole(cluster), body=body, allow=(404,))
         if answer.status == 404 and (index is None or "search_after" in body):
             raise StoreUnreachable(
                 f"The documents were not all found while {doing}",
                 why="a node stopped, or somebody deleted an index, between two pages of the search",
             )
         hits = answer.body["hits"]["hits"] if answer.status == 200 else []
+        is_last = len(hits) < body["size"]
+        if cluster.dialect.has_ties and not is_last:
+            hits = without_ties(hits)
+            if not hits:
+                body["size"] *= 2
+                continue
         yield hits
-        if len(hits) < PAGE:
+        if is_last:
             return
         body["search_after"] = hits[-1]["sort"]
 
 
+def without_ties(hits: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The hits of a full page without those at its end whose equals may be on the next one."""
+    return [one for one in hits if one["sort"] != hits[-1]["sort"]]
+
+
 def open_point(cluster: Cluster, index: str, keep: str, **params: str) -> str:
     """Open a point in time; the cluster keeps it for `keep` after its last page."""
-    target, asked = path(index, "_pit"), {"keep_alive": keep, **params}
+    target, asked = path(index, *cluster.dialect.point_path), {"keep_alive": keep, **params}
+    asked |= cluster.dialect.opening
     answer = cluster.ask("opening a point in time", "POST", target, params=asked)
-    return str(answer.body["id"])
+    if answer.body.get("_shards", {}).get("failed"):
+        raise StoreUnreachable(f"A shard of index {index} has no part in the point in time")
+    return str(answer.body[cluster.dialect.point_id])
 
 
 def close_point(cluster: Cluster, point: str) -> None:
     """Close a point in time."""
-    cluster.ask("closing a point in time", "DELETE", "/_pit", body={"id": point}, allow=(404,))
+    target, body = path(*cluster.dialect.point_path), cluster.dialect.closing(point)
+    cluster.ask("closing a point in time", "DELETE", target, body=body, allow=(404,))
 
 
 def search(
@@ -109,21 +126,22 @@ def search(
     asked = {**body, "timeout": f"{max(1, int(1000 * SHARE * cluster.timeout))}ms"}
     try:
         answer = cluster.ask(
-            doing, "POST", target, params={**WHOLE, **params}, body=asked, allow=allow
+            doing, "POST", target, params={**whole(cluster), **params}, body=asked, allow=allow
         )
     except StoreUnreachable as error:
-        if isinstance(error.__context__, elasticsearch.ConnectionTimeout) and _answers(cluster):
+        if isinstance(error.__context__, TimedOut) and _answers(cluster):
             raise StoreRefused(error.what, TOO_SLOW.why, TOO_SLOW.todo) from None
         raise
     if answer.status == 200 and RAW_PAGE not in answer.body:
-        require_in_time(answer.body["timed_out"], doing)
+        require_in_time(cluster, answer.body["timed_out"], doing)
     return answer
 
 
-def require_in_time(timed_out: Any, doing: str) -> None:
+def require_in_time(cluster: Cluster, timed_out: Any, doing: str) -> None:
     """Reject the partial result of a search that timed out (`StoreRefused`)."""
     if timed_out is not False:
-        raise StoreRefused(f"Elasticsearch timed out while {doing}", TOO_SLOW.why, TOO_SLOW.todo)
+        what = f"{cluster.dialect.name} timed out while {doing}"
+        raise StoreRefused(what, TOO_SLOW.why, TOO_SLOW.todo)
 
 
 def _answers(cluster: Cluster) -> bool:

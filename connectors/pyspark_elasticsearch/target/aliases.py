@@ -41,6 +41,10 @@ OF_ITSELF = ("uuid", "creation_date", "provided_name", "version", "resize", "blo
 """Settings that a successor does not take from the old index."""
 
 
+PLAIN = {"boost", "adjust_pure_negative", "include_lower"}
+"""Parameters of a query that change nothing here."""
+
+
 class AliasFilter(NamedTuple):
     """The filter of an alias: documents of a sink up to a fence; none while no sink has it."""
 
@@ -114,9 +118,12 @@ def shown_by(query: Mapping[str, Any]) -> AliasFilter | None:
             return AliasFilter("", -1)
         case {"bool": {"filter": [{"term": term}, {"range": bounds}], **more}}:
             match term.get(f"{OWN}.sink"), bounds.get(f"{OWN}.fence"):
-                case {"value": str(sink), **of_term}, {"lte": int(fence), **of_range} if not (
-                    {*more, *of_term, *of_range} - {"boost"}
-                ):
+                case (
+                    {"value": str(sink), **of_term},
+                    # As older releases and OpenSearch show it, or as newer ones.
+                    {"from": None, "to": int(fence), "include_upper": True, **of_range}
+                    | {"lte": int(fence), **of_range},
+                ) if not ({*more, *of_term, *of_range} - PLAIN):
                     return AliasFilter(sink, fence)
     return None
 
@@ -190,7 +197,8 @@ def _require_taken(answer: Answer, what: str, todo: str) -> None:
 
 
 def _behind(cluster: Cluster, alias: str, doing: str = REPLACING) -> list[str]:
-    status, body = cluster.ask(doing, "GET", path("_alias", alias), allow=(404,))
+    # Not /_alias/<alias>, for which OpenSearch requires rights on all indices.
+    status, body = cluster.ask(doing, "GET", path(alias, "_alias", alias), allow=(404,))
     return list(body) if status == 200 else []
 
 

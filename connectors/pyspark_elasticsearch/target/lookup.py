@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from pyspark_elasticsearch.server.client import Cluster, by_name, path
+from pyspark_elasticsearch.server.dialect import Dialect
 from pyspark_elasticsearch.target import placement
 from sparkonce import checks
 from sparkonce.errors import OptionError
@@ -27,7 +28,6 @@ _SIMPLE: tuple[tuple[Any, dict[str, Any]], ...] = (
     (types.is_large_binary, {"type": "binary"}),
     (types.is_date, {"type": "date"}),
     (types.is_timestamp, {"type": "date"}),
-    (types.is_map, {"type": "flattened", "ignore_above": 8000}),  # its terms include the key
 )
 OWN = "sparkonce"  # the field of a document that this connector uses
 GUARD: dict[str, Any] = {"type": "object", "enabled": False}
@@ -71,13 +71,15 @@ class Target(NamedTuple):
         return str(self.settings.get(name) or "").lower()
 
 
-def definition(schema: pa.Schema, own: Mapping[str, Any] | None) -> dict[str, Any]:
+def definition(
+    schema: pa.Schema, own: Mapping[str, Any] | None, dialect: Dialect
+) -> dict[str, Any]:
     """The mappings of an index that option ``createIndex`` creates for rows of a schema.
 
     If documents have the field of the connector, `own` is its mapping. Without columns the server
     maps the fields of whole documents.
     """
-    fields = {column.name: _field(column.type) for column in schema}
+    fields = {column.name: _field(column.type, dialect) for column in schema}
     dynamic = "strict" if fields else "true"
     if own:
         fields[OWN] = dict(own)
@@ -113,15 +115,17 @@ def _known(name: str, there: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return _known(rest, there.get(first, {}).get("properties", {}))
 
 
-def _field(kind: pa.DataType) -> dict[str, Any]:
+def _field(kind: pa.DataType, dialect: Dialect) -> dict[str, Any]:
+    if types.is_map(kind):
+        return dict(dialect.map_field)
     if types.is_struct(kind):
         if {child.name for child in kind} == {"lat", "lon"} and all(
             types.is_floating(child.type) for child in kind
         ):
             return {"type": "geo_point"}
-        return {"properties": {child.name: _field(child.type) for child in kind}}
+        return {"properties": {child.name: _field(child.type, dialect) for child in kind}}
     if types.is_list(kind) or types.is_large_list(kind):
-        return _field(kind.value_type)
+        return _field(kind.value_type, dialect)
     for accepts, mapping in _SIMPLE:
         if accepts(kind):
             return dict(mapping)

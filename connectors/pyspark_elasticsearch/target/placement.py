@@ -21,7 +21,6 @@ from typing import Any
 from pyspark_elasticsearch.server import bulk, reads
 from pyspark_elasticsearch.server.bulk import action, as_it_is, is_blocked, operations
 from pyspark_elasticsearch.server.client import Cluster, path
-from pyspark_elasticsearch.server.failures import of_answer
 from sparkonce.errors import StoreRefused, StoreUnreachable
 
 ADDRESSES = ",".join(
@@ -131,7 +130,7 @@ def take_back(cluster: Cluster, deletions: Sequence[dict[str, Any]]) -> int:
     lines = "".join(f"{json.dumps({'delete': one})}\n" for one in deletions).encode()
     items = bulk.send(cluster, "removing misplaced rows", "/_bulk", lines, len(deletions))
     if not all(item.done or item.status == 409 for item in items):
-        raise StoreUnreachable(f"Elasticsearch did not remove {len(deletions)} misplaced rows")
+        raise StoreUnreachable(f"{len(deletions)} misplaced rows were not all removed")
     return sum(item.status not in (404, 409) for item in items)
 
 
@@ -220,5 +219,5 @@ class StreamResender:
                 what = "Another write changed a row of an earlier try"
                 raise StoreUnreachable(what, "two requests wrote the same document")
             if not (item.done or item.status == 404):
-                raise of_answer(item.status, item.error, LOOKING)
+                raise self.cluster.error_of(item.status, item.error, LOOKING)
         return {id_ for id_, item in zip(ids, answer, strict=True) if item.done}

@@ -174,7 +174,7 @@ class DeadLetterWriter:
         if one is not None:
             index, id_ = self._named(one.operation.lines)
             why, todo = advice(one.item.status, one.item.error)
-        what = f"Elasticsearch rejected the row with id {id_!r} of index {index}"
+        what = f"The cluster rejected the row with id {id_!r} of index {index}"
         return self.delivery.stopped_by(f"{what}: {reason}", why, todo)
 
 
@@ -194,8 +194,7 @@ class DeliveryMeans:
 def stale_read(manifest: Manifest, seq: int) -> StoreUnreachable:
     """The error for a chunk that a node does not show, and that the log has."""
     return StoreUnreachable(
-        f"A node of Elasticsearch answered without chunk {seq} of epoch {manifest.epoch}, which the"
-        " log has"
+        f"A node answered without chunk {seq} of epoch {manifest.epoch}, which the log has"
     )
 
 

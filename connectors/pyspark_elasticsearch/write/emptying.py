@@ -46,7 +46,11 @@ def empty(cluster: Cluster, sender: Sender, index: str, version: int) -> list[Re
 def _hits(cluster: Cluster, index: str) -> Iterator[list[dict[str, Any]]]:
     point = open_point(cluster, index, KEEP)
     try:
-        body = {"size": PAGE, "pit": {"id": point, "keep_alive": KEEP}, "sort": ["_shard_doc"]}
+        body = {
+            "size": PAGE,
+            "pit": {"id": point, "keep_alive": KEEP},
+            "sort": [cluster.dialect.tie],
+        }
         yield from pages(cluster, DOING, None, {**body, "_source": False})
     finally:
         close_point(cluster, point)

@@ -20,14 +20,17 @@ from sparkonce.option_values import suggestion
 FLOODED = "read_only_allow_delete"
 LIFECYCLE = "index.lifecycle.name"
 UNNUMBERED = "index.disable_sequence_numbers"
+DERIVED = "index.derived_source.enabled"
+APPEND_ONLY = "index.append_only.enabled"
 WHOLE = ("standard", "lookup")  # index modes that keep each document unchanged by default
 
 
 def require_safe(target: Target) -> None:
-    """Reject an index that may lose acknowledged writes, or that accepts no writes.
+    """Reject an index that may lose or hide acknowledged writes, or that accepts no writes.
 
     Raises:
-        StoreUnsafe: ``index.translog.durability`` is ``async``.
+        StoreUnsafe: ``index.translog.durability`` is ``async``, or ``index.replication.type`` is
+            ``SEGMENT``.
         StoreRefused: it is read-only; `StoreUnreachable` if this is temporary.
     """
     if target.setting("index.translog.durability") == "async":
@@ -36,11 +39,23 @@ def require_safe(target: Target) -> None:
             why="if a node fails within seconds, acknowledged rows of a finished epoch are lost",
             todo=f'PUT {target.name}/_settings {{"index.translog.durability": "request"}}',
         )
+    if target.setting("index.replication.type") == "segment":
+        raise StoreUnsafe(
+            f"Index {target.name} has index.replication.type=SEGMENT",
+            why="a refresh covers the primaries only, and a search of a copy may miss rows",
+            todo="write into an index with index.replication.type=DOCUMENT",
+        )
+    if target.setting("index.ingestion_source.type") not in ("", "none"):
+        raise StoreRefused(
+            f"Index {target.name} has index.ingestion_source.type",
+            why="it takes rows from that source alone, and accepts no writes",
+            todo="write into an index without this setting",
+        )
     blocks = {
         "verified_before_close": ("is closed", f"POST {target.name}/_open"),
         **{
             f"blocks.{one}": (f"has index.blocks.{one}", "remove the block")
-            for one in ("read_only", "write", FLOODED)
+            for one in ("read_only", "write", "search_only", FLOODED)
         },
     }
     for name, (state, todo) in blocks.items():
@@ -59,19 +74,21 @@ def require_own(target: Target) -> None:
     """
     require_safe(target)
     _require_numbered(target)
+    _require_changeable(target)
     flaws = [f"has {option}={name}" for option, name in pipelines.of_index(target.settings)]
     if part := kept_instead(target):
         flaws.append(f"keeps {part}")
+    cures = ["set such a pipeline to _none"]
     if policy := target.settings.get(LIFECYCLE):
         flaws.append(f"has {LIFECYCLE}={policy}, which may delete it")
+        cures.append(f"remove the lifecycle (POST {target.name}/_ilm/remove)")
     if _asks_for_routing(target):
         flaws.append("requires a routing")
     if flaws:
         raise StoreUnsafe(
             f"Index {target.name}, the connector's own, {' and '.join(flaws)}",
             why="the connector reads decisions from this index, which must return them unchanged",
-            todo="set such a pipeline to _none, and remove a lifecycle"
-            f" (POST {target.name}/_ilm/remove). Otherwise let no template of the cluster match the"
+            todo=f"{', and '.join(cures)}. Otherwise let no template of the cluster match the"
             " index, delete it if it is new and empty, and restart the query",
         )
 
@@ -87,6 +104,7 @@ def require_fit(target: Target, documents: Documents) -> None:
     checks.refuse(_of_streams(target, documents) if target.since else ())
     checks.refuse(_of_ids(target, documents))
     _require_numbered(target)
+    _require_changeable(target)
     # Such a block accepts rows, and rejects look-ups of documents.
     scripted = documents.mode.guard is RowGuard.SCRIPT
     looks_up = scripted or target.since or documents.alias
@@ -163,6 +181,15 @@ def _require_numbered(target: Target) -> None:
         )
 
 
+def _require_changeable(target: Target) -> None:
+    if target.setting(APPEND_ONLY) == "true":
+        raise StoreUnsafe(
+            f"Index {target.name} has {APPEND_ONLY}=true",
+            why="it rejects updates and deletes, so the connector could not remove a misplaced row",
+            todo=f"recreate the index without {APPEND_ONLY}",
+        )
+
+
 def _of_aliases(target: Target, documents: Documents) -> Iterator[checks.Contradiction]:
     name, kind = documents.index, "a data stream" if target.since else "an index"
     yield (
@@ -210,7 +237,7 @@ def _require_fit_for_scripts(target: Target) -> None:
             f" fields would disappear or change; so would field {OWN!r}, and a repeated row would"
             " count again",
             todo="write into an index of index.mode=standard, without includes, excludes, enabled"
-            " and mode of _source",
+            f" and mode of _source, and without {DERIVED}",
         )
     if str(target.mappings.get("subobjects")).lower() == "false":
         raise StoreRefused(
@@ -251,8 +278,8 @@ def kept_instead(target: Target) -> str:
     modes, of_index = _source_modes(target), target.setting("index.mode") or "standard"
     if part := dropped(target):
         return part
-    if modes - {"stored"}:
-        return f"no _source: it is rebuilt from fields by index.mode={of_index} or a setting"
+    if modes - {"stored"} or target.setting(DERIVED) == "true":
+        return f"no _source: it is rebuilt from fields by index.mode={of_index} or {DERIVED}"
     if not modes and of_index not in WHOLE:
         return f"a _source that may be rebuilt from fields: index.mode={of_index}"
     return ""

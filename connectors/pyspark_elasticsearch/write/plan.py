@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from pyspark_elasticsearch.journal.indices import own_names
+from pyspark_elasticsearch.server.dialect import Dialect
 from pyspark_elasticsearch.target import lookup
 from pyspark_elasticsearch.target.templates import LIKE
 from pyspark_elasticsearch.write.documents import BULK_MODES, Documents, RowGuard, key_of
@@ -28,7 +29,7 @@ METADATA = (
 """Fields that documents cannot set, in some releases."""
 
 
-def plan(options: Options, schema: pa.Schema) -> Plan[Documents]:
+def plan(options: Options, schema: pa.Schema, dialect: Dialect) -> Plan[Documents]:
     """See `Connector.plan`."""
     own = own_names(options["indexPrefix"])
     _require_names_apart(options, own)
@@ -59,7 +60,7 @@ def plan(options: Options, schema: pa.Schema) -> Plan[Documents]:
         alias=options["visibleAlias"],
         aside=options["onBadRow"] == "deadLetter",
         schema=spark_types.to_ddl(schema),
-        create=lookup.definition(stored, own_field) if options["createIndex"] else None,
+        create=lookup.definition(stored, own_field, dialect) if options["createIndex"] else None,
         row=row,
         adds=options["addColumns"],
         script=options["script"] or "",
@@ -126,7 +127,7 @@ def overwriting(plan: Plan[Documents], options: Options) -> Plan[Documents]:  # 
 def _added(key: Names, routing: str | None, schema: pa.Schema) -> Names:
     """The columns that an increment adds: all but the key and the routing."""
     fields = [field for field in schema if field.name not in (*key, routing)]
-    adds = "Elasticsearch adds 64-bit integers and binary floats only"
+    adds = "the connector adds 64-bit integers and binary floats only"
     return tuple(checks.require_addable(fields, checks.is_number, adds))
 
 
@@ -282,15 +283,15 @@ def _is_unique(kind: pa.DataType) -> bool:
 
 
 def _require_writable(field: pa.Field) -> None:
-    checks.require_texts([field], "Elasticsearch")
+    checks.require_texts([field], "the cluster")
     steps = field.name.split(".")
     why = ""
     if not field.name.strip():
-        why = "a field of Elasticsearch needs a name that is not blank"
+        why = "the name of a field must not be blank"
     elif not all(step.strip() for step in steps):
         why = "a dot in the name of a field leads into an object, and no part may be empty"
     elif steps[0] == lookup.OWN or field.name in METADATA:
-        why = "Elasticsearch or this connector uses that name"
+        why = "the cluster or this connector uses that name"
     if why:
         raise OptionError(
             f"Column {field.name!r} can't be written", why, "rename the column before the sink"

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-import elasticsearch
 import pyarrow as pa
 from pyarrow import types
 
@@ -35,42 +34,12 @@ log = logging.getLogger("sparkonce")
 Definitions = Mapping[str, pipelines.Definition]
 GC_DELETES, FORGOTTEN = "index.gc_deletes", "60s"
 TOMBSTONES = 3600  # seconds for which the index must remember a deleted document's version
-OLDEST = 8
-CLIENTS = {8: "elasticsearch>=8.15,<9", 9: "elasticsearch>=9,<10"}
-"""The client to install, by major release of the server."""
 
 
 def require_fit_server(cluster: Cluster) -> None:
-    """Reject a server that this client does not support, and Elasticsearch Serverless."""
+    """Reject a server that the connector or its client does not support."""
     answer = cluster.ask("asking the server for its version", "GET", "/", allow=(400,))
-    client = elasticsearch.__version__[0]
-    if answer.status == 400:  # the server does not know the headers of a newer client
-        raise _versions(f"older than {client}", client, OLDEST)
-    if answer.body["version"].get("build_flavor") == "serverless":
-        raise StoreRefused(
-            "The server is Elasticsearch Serverless",
-            why="it hides settings of indices that the guarantee depends on, and rejects changes to"
-            " them, such as index.translog.durability and index.gc_deletes",
-            todo="use a self-managed cluster, or a hosted deployment of Elastic Cloud",
-        )
-    version = str(answer.body["version"]["number"])
-    major = int(version.partition(".")[0])
-    if not OLDEST <= major <= client + 1 or client > major:
-        raise _versions(version, client, min(major, max(CLIENTS)))
-
-
-def _versions(server: str, client: int, fit: int) -> StoreRefused:
-    # `fit` is the major release of a client that supports the server.
-    todo = "look for a newer sparkonce"
-    if fit < OLDEST:
-        todo = f"upgrade the servers to release {OLDEST} or newer"
-    elif fit != client:
-        todo = f"pip install '{CLIENTS[fit]}' on the driver and every executor"
-    return StoreRefused(
-        f"The server's release is {server}, and the Python client's is {client}",
-        why="a client supports servers of its own major release and of the next one, 8 and newer",
-        todo=todo,
-    )
+    cluster.dialect.require_fit(answer.status, answer.body)
 
 
 def require_safe_indices(
@@ -268,7 +237,7 @@ def _add_fields(cluster: Cluster, target: Target, documents: Documents) -> bool:
     """Map the columns that the index lacks; whether there were any."""
     arrow = documents.arrow
     columns = pa.schema([arrow.field(name) for name in documents.columns])
-    wanted = targets.definition(columns, None)["mappings"]["properties"]
+    wanted = targets.definition(columns, None, cluster.dialect)["mappings"]["properties"]
     fields = targets.lacking(wanted, target.fields)
     if not fields:
         return False

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from pyspark_elasticsearch.server import bulk
 from pyspark_elasticsearch.server.bulk import ADDRESS, Operation, action, as_it_is, is_blocked
 from pyspark_elasticsearch.server.client import Cluster
-from pyspark_elasticsearch.server.failures import classify, message, of_answer
+from pyspark_elasticsearch.server.failures import classify, message
 from pyspark_elasticsearch.target.lookup import resolve
 from pyspark_elasticsearch.write.fitness import dropped
 from sparkonce.errors import FailureKind
@@ -138,7 +138,7 @@ class RowProof:
         answer = self.cluster.ask(DOING, "POST", "/_mget", body={"docs": named})
         docs = list(answer.body["docs"])
         for error in (doc["error"] for doc in docs if "error" in doc):
-            raise of_answer(503, error, DOING)
+            raise self.cluster.error_of(503, error, DOING)
         return docs
 
     def _left(self, pairs: Sequence[Pair], params: Mapping[str, str]) -> list[RefusedDocument]:
@@ -158,7 +158,7 @@ class RowProof:
             kind = classify(item.status, item.error).kind
             passes = kind in (FailureKind.PASSING, FailureKind.LOST)
             if not passes and item.status not in (404, 409):
-                raise of_answer(item.status, item.error, DOING)
+                raise self.cluster.error_of(item.status, item.error, DOING)
             left.append(RefusedDocument(one.operation, item))
         return left
 

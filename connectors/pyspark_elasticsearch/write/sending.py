@@ -11,7 +11,7 @@ from pyspark_elasticsearch.journal.records import Destination, LedgerRecords
 from pyspark_elasticsearch.server import bulk, failures
 from pyspark_elasticsearch.server.bulk import Operation, numbered
 from pyspark_elasticsearch.server.client import Cluster, path
-from pyspark_elasticsearch.server.failures import classify, message, of_answer
+from pyspark_elasticsearch.server.failures import classify, message
 from pyspark_elasticsearch.target.placement import PlacementCheck, StreamResender
 from pyspark_elasticsearch.write.documents import Documents, RowGuard
 from pyspark_elasticsearch.write.proof import RefusedDocument, RowProof
@@ -240,11 +240,11 @@ class Sender:
     def _stop(self, kind: FailureKind, item: bulk.Item) -> Exception:
         """The error that ends the sending. The ledger knows a later decision, if there is one."""
         if kind is not FailureKind.LATE:
-            return of_answer(item.status, item.error, self._doing)
+            return self.cluster.error_of(item.status, item.error, self._doing)
         if self.records.is_over(self.manifest):
             return DecisionOver()
         return StoreUnsafe(
-            f"Elasticsearch has later changes than fence {self.to.fence} of this sink,"
+            f"The cluster has later changes than fence {self.to.fence} of this sink,"
             f" while {self._doing}, and the ledger has none: {message(item.error)}",
             failures.LATE.why,
             f"{failures.LATE.todo}, remove the later guards (docs/elasticsearch.md,"
@@ -256,7 +256,7 @@ class Sender:
         item = min((one.item for one in busy), key=lambda one: one.status == 409)
         known = classify(item.status, item.error)
         return StoreRefused(
-            f"Elasticsearch did not accept {len(busy):,} rows of epoch {self.manifest.epoch} within"
+            f"The cluster did not accept {len(busy):,} rows of epoch {self.manifest.epoch} within"
             f" {self.cluster.timeout:g} s: {item.status} {message(item.error)}",
             known.why or failures.BY_STATUS[429].why,
             f"{known.todo}, or raise option timeout; the epoch stays decided, and a restarted query"

@@ -46,7 +46,7 @@ def ids(rows: pa.RecordBatch, key: Sequence[str]) -> Any:
         raise BadRow(
             f"The key {','.join(key)!r} of a row has {lengths[row].as_py()} bytes;"
             f" the row: {describe_row(rows, row)}",
-            why=f"an id in Elasticsearch has from 1 to {LONGEST} bytes",
+            why=f"an id has from 1 to {LONGEST} bytes",
             todo="use a digest as the key, for example sha2(name, 256)",
         )
     kinds = [rows.schema.field(name).type for name in key]
@@ -154,8 +154,8 @@ def routing(rows: pa.RecordBatch, name: str, quoted: Column) -> Column:
         raise ValueError(f"column {name!r} is null in a row, and option routing names it")
     if pc.any(pc.equal(quoted, '""')).as_py():
         raise ValueError(
-            f"column {name!r} is empty in a row, and option routing names it: Elasticsearch would"
-            " use no routing"
+            f"column {name!r} is empty in a row, and option routing names it: the cluster"
+            " would use no routing"
         )
     kind = rows.column(name).type
     bare = types.is_boolean(kind) or types.is_duration(kind)

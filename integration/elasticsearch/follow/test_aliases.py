@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from integration.support.elasticsearch import (
+    CONNECTOR,
     ONE,
     SHARDS,
     Index,
@@ -136,7 +137,7 @@ def test_a_pipeline_from_sink_to_source_has_each_row_once(
         spark.readStream.schema("n long")
         .option("maxFilesPerTrigger", 1)
         .parquet(str(tmp_path / "*.parquet"))
-        .writeStream.format("elasticsearch")
+        .writeStream.format(CONNECTOR.name)
         .options(**at, index=index, sinkId="orders", visibleAlias=f"{index}-visible")
         .option("checkpointLocation", str(tmp_path / "written"))
         .trigger(availableNow=True)
@@ -144,7 +145,7 @@ def test_a_pipeline_from_sink_to_source_has_each_row_once(
     index.client.indices.put_alias(index=index, name=f"{index}-visible", filter={"match_none": {}})
 
     def following(**trigger: Any) -> StreamingQuery:
-        stream = spark.readStream.format("elasticsearch").schema("n long")
+        stream = spark.readStream.format(CONNECTOR.name).schema("n long")
         stream = stream.options(**at, index=f"{index}-visible", startingPosition="earliest")
         out = stream.load().writeStream.format("parquet").trigger(**trigger)
         checkpoint = str(tmp_path / "followed")

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from elasticsearch import Elasticsearch
 from integration.support.elasticsearch import (
+    CONNECTOR,
     ONE,
     SHARDS,
     Index,
@@ -24,7 +25,6 @@ from integration.support.elasticsearch import (
 )
 from integration.support.marks import slow_cases
 
-from pyspark_elasticsearch.connector import ElasticsearchConnector
 from sparkonce import options
 from sparkonce.errors import OptionError, StoreRefused, StoreUnreachable, UnreadLost
 from sparkonce.reading import Position
@@ -125,8 +125,8 @@ def test_numbers_are_a_column_where_one_asks_for_them(index: Index) -> None:
     index.make_quiet(ONE, mappings={"properties": {"n": {"type": "long"}}})
     for asked, names in ({}, ["n"]), ({"columns": "n,_SEQ_NO"}, ["_seq_no", "n"]):
         raw = {"url": index.url, "index": index, "startingPosition": "latest", **asked}
-        parsed = options.parse(ElasticsearchConnector.follows, raw)
-        assert ElasticsearchConnector().infer_feed(parsed).names == names
+        parsed = options.parse(CONNECTOR.follows, raw)
+        assert CONNECTOR.infer_feed(parsed).names == names
 
 
 # -- which indices

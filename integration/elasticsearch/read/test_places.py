@@ -9,7 +9,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from integration.support.elasticsearch import MANY, Index, changes, fill, read_rows, source
+from integration.support.elasticsearch import (
+    CONNECTOR,
+    MANY,
+    Index,
+    changes,
+    fill,
+    read_rows,
+    source,
+)
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
@@ -414,7 +422,7 @@ def test_an_index_is_read_by_its_own_types_by_given_ones_and_by_some_columns(
     spark: SparkSession, two: Index
 ) -> None:
     def reader() -> Any:
-        return spark.read.format("elasticsearch").options(url=two.url, index=f"{two}-*")
+        return spark.read.format(CONNECTOR.name).options(url=two.url, index=f"{two}-*")
 
     frame = reader().load()
     assert frame.schema.simpleString() == "struct<n:bigint,only0:string,only1:string>"

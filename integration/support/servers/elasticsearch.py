@@ -36,7 +36,6 @@ network.host: {host}
 cluster.routing.allocation.disk.threshold_enabled: false
 # Each check of the disks removes the block of a full disk, which tests set themselves.
 cluster.info.update.interval: 24h
-xpack.ml.enabled: false
 """
 JVM = """-Xms{heap}
 -Xmx{heap}
@@ -59,6 +58,8 @@ class Tree:
     """A server's files, from Maven."""
 
     how = "tree from Maven"
+    config_file = "elasticsearch.yml"
+    own_lines = ("xpack.ml.enabled: false", "xpack.security.enabled: false")
 
     version: str
     home: Path
@@ -66,6 +67,11 @@ class Tree:
     @property
     def major(self) -> int:
         return int(self.version.partition(".")[0])
+
+    @property
+    def java(self) -> Path:
+        """The home of a Java that runs the server."""
+        return java_for(self.version)
 
     def command(self, java: Path, folder: Path, data: Path, user: Iterable[str]) -> list[str]:
         """The command that starts a node.
@@ -164,7 +170,12 @@ def connect(url: str, **settings: object) -> Elasticsearch:
     """A client that reports every fault: no retry, no endless wait."""
     from elasticsearch import Elasticsearch
 
-    return Elasticsearch(url, **{"max_retries": 0, "request_timeout": 60, **settings})
+    made = Elasticsearch(url, **{"max_retries": 0, "request_timeout": 60, **settings})
+    if is_opensearch():
+        from integration.support.servers.opensearch import accepts_opensearch
+
+        return accepts_opensearch(made)
+    return made
 
 
 def version_at(url: str) -> str:
@@ -202,13 +213,14 @@ class ElasticsearchProcess(ServerProcess):
     ) -> None:
         super().__init__(place)
         self._tree, self._scheme = tree, scheme
-        self._java = java_for(tree.version)
+        self._java = tree.java
         self._transport = Port()
         self.data = self.directory / "data"
         self.settings = self.directory / "config"
         self.settings.mkdir()
         (self.directory / "tmp").mkdir()
         for name, content in (files or {}).items():
+            (self.settings / name).parent.mkdir(exist_ok=True)
             (self.settings / name).write_bytes(content)
         (self.settings / "log4j2.properties").write_text("")
         jvm = JVM.format(heap=heap, collector=collector, scratch=self.directory / "tmp")
@@ -218,10 +230,11 @@ class ElasticsearchProcess(ServerProcess):
         own = [f"http.port: {self.port}", f"transport.port: {self._transport.number}"]
         if not any(line.startswith("discovery") for line in config):
             own.append("discovery.type: single-node")
-        if not any(line.startswith("xpack.security") for line in config):
-            own.append("xpack.security.enabled: false")
+        for line in tree.own_lines:
+            if not any(one.startswith(line.rpartition(".")[0]) for one in config):
+                own.append(line)
         text = "\n".join([CONFIG.format(host=self.host), *own, *config, ""])
-        (self.settings / "elasticsearch.yml").write_text(text)
+        (self.settings / tree.config_file).write_text(text)
 
     @property
     def url(self) -> str:
@@ -275,13 +288,29 @@ class ElasticsearchProcess(ServerProcess):
         return []
 
 
+def _opensearch(version: str) -> Tree:
+    from integration.support.servers import opensearch
+
+    return opensearch.find_tree(version)
+
+
 ELASTICSEARCH = Finder(
     "elasticsearch",
-    {"tree": find_tree, "tree8": partial(find_tree, OLDEST)},
+    {
+        "tree": find_tree,
+        "tree8": partial(find_tree, OLDEST),
+        "opensearch3": partial(_opensearch, "3.8.0"),
+        "opensearch2": partial(_opensearch, "2.19.6"),
+    },
     ElasticsearchProcess,
     version_at,
-    on_request=("tree8",),
+    on_request=("tree8", "opensearch3", "opensearch2"),
 )
+
+
+def is_opensearch() -> bool:
+    """Whether the tests run with OpenSearch."""
+    return str(ELASTICSEARCH.asked).startswith("opensearch")
 
 
 def private_tree(version: str | None = None) -> Tree:
