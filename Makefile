@@ -136,10 +136,11 @@ variant-valkey: $(CLASSES) $(VALKEY)
 variant-elasticsearch8: $(CLASSES)
 	@SPARKONCE_TEST_ELASTICSEARCH=tree8 $(OF_RELEASES) integration/elasticsearch $(PYTEST_ARGS)
 
-# The other dialect of the Elasticsearch connector, on the newest and the oldest tested release.
+# The other dialect of the Elasticsearch connector: all tests on the newest release, and the fast ones on the
+# oldest.
 variant-opensearch: $(CLASSES)
 	@SPARKONCE_TEST_ELASTICSEARCH=opensearch3 $(OF_RELEASES) integration/elasticsearch $(PYTEST_ARGS)
-	@SPARKONCE_TEST_ELASTICSEARCH=opensearch2 $(OF_RELEASES) integration/elasticsearch $(PYTEST_ARGS)
+	@SPARKONCE_TEST_ELASTICSEARCH=opensearch2 $(PYTEST) -m "variants and not slow" integration/elasticsearch $(PYTEST_ARGS)
 
 # The newer client supports only newer servers, so extra `elasticsearch` installs the older one.
 OR_UNIT := "not slow and (variants or not integration)"
@@ -156,7 +157,7 @@ variant-lowest variant-lowest-slow: $(CLASSES) $(VALKEY)
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --resolution lowest-direct --target .build/lowest --requirement pyproject.toml \
 		$(foreach one,redis mysql elasticsearch opensearch metrics,--extra $(one))
 	@PYTHONPATH=$(CURDIR)/.build/lowest $(PYTEST) -m $(LOWEST) $(PYTEST_ARGS) \
-		$(foreach one,core redis mysql elasticsearch,tests/$(one)) \
+		$(foreach one,core redis mysql elasticsearch,tests/$(one)) tests/opensearch \
 		$(foreach one,redis mysql elasticsearch,integration/$(one))
 
 # The unit tests and the programs of the docs on another Python, also on one without pip.

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from pyspark_elasticsearch.journal.indices import OwnIndices
 from pyspark_elasticsearch.journal.log import Clock
 from pyspark_elasticsearch.server.client import Cluster, path
-from pyspark_elasticsearch.write.preflight import require_fit_server, require_safe_indices
+from pyspark_elasticsearch.write.preflight import require_safe_indices
 from sparkonce.errors import StoreRefused
 from sparkonce.health import Finding, clock, fit, risk, share
 
 
 def examine(cluster: Cluster, own: OwnIndices) -> Iterator[Finding]:
     """Check version, health, copies of the connector's indices, disks and clock."""
-    require_fit_server(cluster)
+    cluster.require_fit()
     require_safe_indices(cluster, [own.ledger, own.log])
     server = cluster.ask("asking the server for its version", "GET", "/").body
     yield fit(

@@ -67,7 +67,7 @@ class ElasticsearchStore:
         return plan
 
     def _require_fit(self, plan: Plan[Documents] | None) -> None:
-        preflight.require_fit_server(self.cluster)
+        self.cluster.require_fit()
         self.indices.ensure()
         preflight.require_safe_indices(self.cluster, [self.indices.ledger, self.indices.log])
         if plan is not None:

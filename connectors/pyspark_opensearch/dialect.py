@@ -125,6 +125,8 @@ OPENSEARCH = Dialect(
     opening={"allow_partial_pit_creation": "false"},
     point_id="pit_id",
     closing=lambda point: {"pit_id": [point]},
+    # Not _only_nodes, which clusters with weighted routing reject, such as some of Amazon's.
+    primary="_primary",
     tie="_doc",
     has_ties=True,
     searching={"search_pipeline": "_none"},  # an index may have a default one, which drops hits

@@ -31,7 +31,6 @@ from integration.support.servers.process import wait_until
 from sparkonce.errors import StoreRefused
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.variants,
     pytest.mark.skipif(ELASTICSEARCH.asked != "opensearch2", reason="the plugin is of release 2"),
 ]

@@ -167,7 +167,7 @@ def test_index_that_would_refuse_every_row_after_its_decision_is_refused_at_star
 ) -> None:
     index.client.indices.create(index=index, **about)
     query = index.counting(writeMode=mode)
-    with pytest.raises(OptionError, match=said):
+    with pytest.raises(SparkonceError, match=said):
         query.sink.check()
     if "_routing" in about["mappings"]:
         schema = pa.schema([*COUNTER, ("land", pa.string())])
@@ -257,6 +257,42 @@ def decided(query: ElasticsearchQuery) -> int:
     ledger = from_record(query.sink.store.read(query.name), query.name)
     assert ledger is not None
     return ledger.decision.epoch
+
+
+LOSES = {"translog": {"durability": "async"}}
+
+
+@pytest.mark.parametrize("which", ["index", "index template", "closed index"])
+def test_template_of_names_is_refused_where_a_name_may_lose_rows(index: Index, which: str) -> None:
+    if which == "index template":
+        index.client.indices.put_index_template(
+            name=f"{index}-template",
+            index_patterns=[f"{index}-a*"],
+            template={"settings": LOSES},
+            priority=500,
+        )
+    else:
+        index.client.indices.create(index=f"{index}-a", settings={**LOSES, "number_of_replicas": 0})
+    given = {"index": f"{index}-{{id}}", "createIndex": "false"}
+    if which == "closed index":
+        index.client.indices.close(index=f"{index}-a")
+        index.into(COUNTS, **given).run(0, ONE)
+        return
+    with pytest.raises(StoreUnsafe, match=r"(?i)index.*-(a|template) has .*durability=async"):
+        index.into(COUNTS, **given)
+
+
+@pytest.mark.parametrize("source", [{"excludes": ["n"]}, {"enabled": False}])
+def test_rows_are_not_compared_with_documents_that_are_not_kept(
+    index: Index, source: dict[str, Any]
+) -> None:
+    """Of two rows with the same version the first stays, also if the second one is late."""
+    index.client.indices.create(index=index, mappings={"_source": source})
+    index.into(COUNTS, key="id", createIndex="false")
+    with pytest.raises(StoreUnsafe, match=r"keeps .*_source.*versionColumn"):
+        index.into(COUNTS, key="id", versionColumn="n", createIndex="false")
+    ids = {"writeMode": "delete", "key": "id", "versionColumn": "n"}
+    index.into(COUNTS, **ids, createIndex="false").run(0, ONE)
 
 
 def remade(client: Elasticsearch, index: str, **body: Any) -> None:

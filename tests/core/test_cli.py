@@ -28,7 +28,7 @@ def sparkonce(*arguments: str) -> Result:
     ("arguments", "said"),
     [
         (["status", "mongo://h", "--json"], "No connector knows the URL scheme 'mongo'"),
-        (["options", "mongo"], "installed are elasticsearch, mysql, redis."),
+        (["options", "mongo"], "installed are elasticsearch, mysql, opensearch, redis."),
         (["ddl", "mysq"], "did you mean 'mysql'?"),
         (["status", "redis://h", "-o", "x=1", "-o", "tmeout=2"], "2 options are wrong"),
     ],
@@ -59,8 +59,8 @@ def test_a_wrong_use_is_json_where_that_is_asked_for(wrong: list[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["options"], "One of elasticsearch, mysql, redis."),
-        (["check"], "One of elasticsearch, mysql, redis."),
+        (["options"], "One of elasticsearch, mysql, opensearch, redis."),
+        (["check"], "One of elasticsearch, mysql, opensearch, redis."),
         (["offsets", "redis://h"], "sparkonce status URL lists the sinks."),
         (["status"], "It looks like redis://localhost:6379/0."),
     ],

@@ -13,7 +13,7 @@ import pytest
 from tests.answering import Say
 
 from pyspark_elasticsearch.connector import ElasticsearchConnector
-from pyspark_elasticsearch.journal.indices import OwnIndices
+from pyspark_elasticsearch.journal.indices import OwnIndices, make
 from pyspark_elasticsearch.journal.log import ChunkPlace, StagingLog
 from pyspark_elasticsearch.journal.records import LedgerRecords
 from pyspark_elasticsearch.server.client import Cluster
@@ -22,7 +22,6 @@ from pyspark_elasticsearch.server.failures import BY_STATUS, BY_TYPE, classify
 from pyspark_elasticsearch.target import aliases
 from pyspark_elasticsearch.target import lookup as targets
 from pyspark_elasticsearch.target.placement import StreamResender
-from pyspark_elasticsearch.write import preflight
 from sparkonce import connections, options
 from sparkonce.errors import FailureKind, RecordDamaged, StoreError, StoreRefused, StoreUnreachable
 
@@ -45,6 +44,27 @@ def test_type_is_known_whatever_the_status(name: str) -> None:
     assert classify(400, {"type": name}) is BY_TYPE[name]
     assert BY_TYPE[name].why
     assert BY_TYPE[name].todo
+
+
+@pytest.mark.parametrize(
+    "around", [lambda one: one, lambda one: {"failed_shards": [{"reason": one}]}]
+)
+def test_points_in_time_that_a_node_no_longer_takes_are_no_overload(around: Any) -> None:
+    reason = (
+        "Trying to create too many Point In Time contexts. Must be less than or equal to: [300]"
+    )
+    error = around({"type": "rejected_execution_exception", "reason": reason})
+    assert classify(429, error).kind is FailureKind.REFUSED
+    other = {"type": "rejected_execution_exception", "reason": "queue capacity"}
+    assert classify(429, other).kind is FailureKind.PASSING
+
+
+def test_words_of_a_front_end_are_told(say: Say) -> None:
+    words = {"Message": "User: anonymous is not authorized to perform: es:ESHttpGet"}
+    with pytest.raises(StoreRefused, match="User: anonymous is not authorized"):
+        say(403, words).ask("asking", "GET", "/")
+    for status in (400, 403):
+        assert "not authorized" in str(make(say(status, words), "x", {}, (400, 403))[1])
 
 
 def test_wrong_password_is_told_from_a_missing_right() -> None:
@@ -74,7 +94,7 @@ def test_server_that_the_client_does_not_speak_to_is_refused(
     monkeypatch.setattr(elasticsearch, "__version__", (client, 15, 0))
     said = rf"release is {number}.*client's is {client}.*{todo}"
     with pytest.raises(StoreRefused, match=said) if todo else nullcontext():
-        preflight.require_fit_server(say(200, version(number)))
+        say(200, version(number)).require_fit()
 
 
 def test_client_whose_headers_the_server_does_not_know_is_told_what_to_install(
@@ -83,21 +103,21 @@ def test_client_whose_headers_the_server_does_not_know_is_told_what_to_install(
     monkeypatch.setattr(elasticsearch, "__version__", (9, 0, 0))
     refusal = {"error": {"type": "media_type_header_exception", "reason": "Accept version"}}
     with pytest.raises(StoreRefused, match=r"older than 9.*client's is 9.*elasticsearch>=8.15,<9"):
-        preflight.require_fit_server(say(400, refusal))
+        say(400, refusal).require_fit()
 
 
 def test_server_that_is_not_elasticsearch_is_named(say: Say) -> None:
     with pytest.raises(StoreRefused, match="not Elasticsearch"):
-        preflight.require_fit_server(say(200, version("2.11.0"), product=None))
+        say(200, version("2.11.0"), product=None).require_fit()
 
 
 def test_opensearch_and_serverless_are_refused_by_name(say: Say) -> None:
     other = {"version": {"number": "2.11.0", "distribution": "opensearch"}}
     with pytest.raises(StoreRefused, match=r"""not Elasticsearch.*format\("opensearch"\)"""):
-        preflight.require_fit_server(say(200, other, product=None))
+        say(200, other, product=None).require_fit()
     hosted = {"version": {"number": "8.11.0", "build_flavor": "serverless"}}
     with pytest.raises(StoreRefused, match="is Elasticsearch Serverless"):
-        preflight.require_fit_server(say(200, hosted))
+        say(200, hosted).require_fit()
 
 
 @pytest.mark.parametrize(
@@ -222,7 +242,7 @@ ASKED: dict[str, Callable[[Cluster, OwnIndices], object]] = {
     "look": lambda cluster, own: StagingLog(cluster, own).missing([PLACE]),
     "chunk": lambda cluster, own: StagingLog(cluster, own).fetch(PLACE),
     "list": lambda cluster, own: StagingLog(cluster, own).attempts("sink", fresh=False),
-    "server": lambda cluster, _: preflight.require_fit_server(cluster),
+    "server": lambda cluster, _: cluster.require_fit(),
     "target": lambda cluster, _: targets.resolve(cluster, "x", appends=True),
     "stream": lambda cluster, _: StreamResender(cluster, "x", "x", lambda _: False).send(
         [b'{"create":{"_id":"1"}}'], len

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +15,8 @@ from pyspark_elasticsearch.read.fields import IndexFields
 from pyspark_elasticsearch.target import pipelines
 from pyspark_elasticsearch.target.lookup import Target
 from pyspark_elasticsearch.target.pipelines import ADDRESS
-from pyspark_elasticsearch.write.fitness import kept_instead, require_own
+from pyspark_elasticsearch.write.fitness import kept_instead, require_fit, require_own, require_safe
+from sparkonce.change import Upsert
 from sparkonce.errors import OptionError, StoreRefused, StoreUnsafe
 
 MODE, SOURCE = "index.mode", "index.mapping.source.mode"
@@ -52,8 +55,52 @@ def test_index_that_keeps_less_than_whole_documents_or_something_else_is_named(
 @pytest.mark.parametrize("said", ["true", True])
 def test_index_without_sequence_numbers_is_refused(said: object) -> None:
     require_own(index({"index.disable_sequence_numbers": "false"}))
-    with pytest.raises(StoreUnsafe, match=r"disable_sequence_numbers=true .*columnar"):
+    with pytest.raises(StoreUnsafe, match=r"disable_sequence_numbers=true"):
         require_own(index({"index.disable_sequence_numbers": said, MODE: "columnar"}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("translog.durability", "ASYNC"),
+        ("replication.type", "SEGMENT"),
+        ("append_only.enabled", True),
+        ("ingestion_source.type", "KAFKA"),
+        (MODE.partition(".")[2], "time_series"),
+    ],
+)
+@pytest.mark.parametrize("require", [require_own, require_safe])
+def test_setting_that_loses_rows_is_refused_by_name(
+    require: Callable[[Target], None], name: str, value: object
+) -> None:
+    with pytest.raises(StoreUnsafe, match=rf"Index x has index\.{name}={str(value).lower()}"):
+        require(index({f"index.{name}": value}))
+
+
+@pytest.mark.parametrize(
+    ("mappings", "is_refused"),
+    [
+        ({"dynamic": "strict"}, True),
+        ({"dynamic": "strict_allow_templates"}, True),
+        ({"dynamic": "strict_allow_templates", "dynamic_templates": [{"a": {}}]}, False),
+        ({"dynamic": "false_allow_templates"}, False),
+        ({}, False),
+    ],
+)
+def test_mapping_that_takes_no_new_field_refuses_a_column(
+    mappings: dict[str, Any], is_refused: bool
+) -> None:
+    there = Target("x", {}, {**mappings, "properties": {"other": {"type": "long"}}}, "", None)
+    with pytest.raises(OptionError, match="is strict") if is_refused else nullcontext():
+        require_fit(there, replace(APPENDED, columns=("n",)))
+
+
+def test_vectors_apart_from_documents_do_not_go_with_versions() -> None:
+    documents = replace(APPENDED, change=Upsert(("k",), order="v"))
+    require_fit(index({}), documents)
+    for settings in ({"index.knn": "true"}, {"index.derived_source.enabled": "true"}):
+        with pytest.raises(StoreUnsafe, match="versionColumn"):
+            require_fit(index(settings), documents)
 
 
 # -- ingest pipelines are taken only if all that they do is known to leave addresses alone
@@ -200,3 +247,13 @@ def test_a_field_whose_one_value_is_not_set_yet_may_match_later() -> None:
     known = {"properties": {"f": {"type": "constant_keyword", "value": "x"}}}
     require_settled(BY_F, IndexFields([known], known["properties"], 10))
     require_settled({"term": {"n": 1}}, there)
+    computed = {"properties": {}, "derived": {"f": {"type": "keyword", "script": {}}}}
+    with pytest.raises(StoreRefused, match="which a script computes"):
+        require_settled(BY_F, IndexFields([computed], {}, 10))
+
+
+def test_fields_without_a_mapping_are_expected_where_a_mapping_ignores_them() -> None:
+    for dynamic in ("false", False, "runtime", "false_allow_templates"):
+        assert IndexFields([{"dynamic": dynamic}], {}, 10).lenient
+    for dynamic in ("true", "strict", None, "strict_allow_templates"):
+        assert not IndexFields([{"dynamic": dynamic}], {}, 10).lenient

@@ -11,7 +11,6 @@ from tests.answering import served
 
 from pyspark_elasticsearch.server import reads
 from pyspark_elasticsearch.server.client import Cluster
-from pyspark_elasticsearch.write import preflight
 from pyspark_opensearch.connector import OpenSearchConnector
 from pyspark_opensearch.dialect import OPENSEARCH
 from sparkonce import options
@@ -53,10 +52,10 @@ def test_prefix_of_a_url_is_removed_only_at_its_beginning(text: str) -> None:
 def test_server_is_told_by_its_version(version: dict[str, Any], said: str) -> None:
     with served(200, {"version": version}) as url:
         if not said:
-            preflight.require_fit_server(cluster(url))
+            cluster(url).require_fit()
             return
         with pytest.raises(StoreRefused, match=said):
-            preflight.require_fit_server(cluster(url))
+            cluster(url).require_fit()
 
 
 def test_point_in_time_without_a_shard_is_none() -> None:

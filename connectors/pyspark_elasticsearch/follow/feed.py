@@ -51,16 +51,17 @@ class ShardSplit:
 class ElasticsearchFeed:
     """See `sparkonce.reading.Feed`."""
 
-    unit, of = "changes", "indices of Elasticsearch"
+    unit = "changes"
 
     def __init__(self, cluster: Cluster, options: Options, wanted: Scan) -> None:
         self.cluster, self.options, self.schema = cluster, options, wanted.schema
-        self.name = options["index"]
+        self.name, self.of = options["index"], f"indices of {cluster.dialect.name}"
         require_steady(options["query"])
         self._has_warned = False
 
     def begin(self) -> Position:
         """See `Feed.begin`. Raises for indices that cannot be followed."""
+        self.cluster.require_fit(may_hide=True)
         there = self._there(require_all=True)
         return {} if self.options[STARTS] == "earliest" else there
 
@@ -141,7 +142,7 @@ class ElasticsearchFeed:
             for one in whole.cut(-(-whole.rows // many)):
                 numbers = {"range": {"_seq_no": {"gt": one.after, "lte": one.end}}}
                 own = [of_sink(one.sink)] if one.sink else []
-                query = {"bool": {"filter": [numbers, self.options["query"], *own]}}
+                query = reads.all_of(numbers, self.options["query"], *own)
                 search = {"query": query, **selection}
                 whole_search = pages.Slice("", 0, 1, search, traits, fields.most, to_null)
                 yield ShardSplit(one, node, whole_search)
@@ -166,7 +167,7 @@ class ElasticsearchFeed:
 @contextmanager
 def _opened(cluster: Cluster, of: SequenceRange, node: str, keep: str) -> Iterator[str]:
     """Open a point in time of one copy of the shard."""
-    preference = f"_shards:{of.shard}|_only_nodes:{node}"
+    preference = f"_shards:{of.shard}|{cluster.dialect.primary.format(node)}"
     try:
         point = reads.open_point(cluster, of.index, keep, preference=preference)
     except StoreRefused:
@@ -237,11 +238,15 @@ def require_settled(query: Mapping[str, Any], there: IndexFields) -> None:
             )
 
 
+COMPUTED = "which a script computes in each search"
+
+
 def _unsettled(there: IndexFields) -> Iterator[tuple[str, str]]:
     for mapping in there.mappings:
         for name, made in mapping.get("runtime", {}).items():
             if {"script", "input_field"} & {*made}:
-                yield name, "which a script computes in each search"
+                yield name, COMPUTED
+        yield from ((name, COMPUTED) for name in mapping.get("derived", {}))  # of OpenSearch
     for name, field in there.every:
         if kind_of(field) == "alias":
             yield name, "an alias, which may later name another field"

@@ -31,6 +31,7 @@ SETTINGS = ",".join(
     for one in (
         *("number_of_shards", "mode", "disable_sequence_numbers"),
         *("verified_before_close", "blocks.read_only", "blocks.write"),
+        *("ingestion_source.type", "remote_store.enabled"),
     )
 )
 COPIES = ",".join(
@@ -144,6 +145,18 @@ def _require_followable(index: str, settings: Mapping[str, Any], is_off: bool) -
             f"Index {index} is closed, so a query can't follow it",
             why="a closed index cannot be read",
             todo=f"open it (POST {index}/_open), or {out}",
+        )
+    if settings.get("ingestion_source", {}).get("type", "none").lower() != "none":
+        raise StoreRefused(
+            f"Index {index} can't be followed: it has index.ingestion_source.type",
+            why="it takes documents from that source, without numbers of changes",
+            todo=f"follow the source itself, or {out}",
+        )
+    if settings.get("remote_store", {}).get("enabled") == "true":
+        raise StoreRefused(
+            f"Index {index} can't be followed: it has index.remote_store.enabled=true",
+            why="it is not proven that a change whose number counts as final is in that store",
+            todo=f"reindex it into a cluster without remote-backed storage, or {out}",
         )
     if is_off or settings.get("disable_sequence_numbers") == "true":
         raise StoreRefused(

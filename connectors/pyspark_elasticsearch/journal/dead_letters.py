@@ -125,7 +125,7 @@ class LetterBox:
         # A search finds the last writes only after a refresh.
         self.cluster.ask(DROPPING, "POST", path(self.name, "_refresh"))
         body = {"query": {"ids": {"values": list(ids)}}}
-        params = {"refresh": "true", "conflicts": "proceed"}
+        params = {"refresh": "true", "conflicts": "proceed", **self.cluster.dialect.searching}
         target = path(self.name, "_delete_by_query")
         answer = self.cluster.ask(DROPPING, "POST", target, params=params, body=body)
         return int(answer.body["deleted"])

@@ -30,19 +30,24 @@ def ensure(cluster: Cluster, index: str, name: str) -> None:
     body = definition(name)
     body["settings"] |= cluster.dialect.own_settings
     status, error = make(cluster, index, body, allow=(400, 403))
+    made_by_hand = (
+        f"create it from pyspark_elasticsearch/journal/json/{name}.json with settings"
+        f" {json.dumps(cluster.dialect.own_settings)}"
+    )
+    if error.get("type") == "index_create_block_exception":
+        raise cluster.error_of(status, error, f"creating index {index}")
     if status == 403:
         raise StoreRefused(
             f"Index {index} does not exist, and this user may not create it",
             why=f"the connector keeps {_HOLDS[name]} there: {message(error)}",
-            todo=f"create it from pyspark_elasticsearch/journal/json/{name}.json, or"
-            " grant the right create_index; docs/elasticsearch.md shows both",
+            todo=f"{made_by_hand}, or grant the right create_index; docs/permissions.md lists it",
         )
     if error:
         raise StoreRefused(
             f"Index {index} could not be created: {error.get('reason')}",
             why=f"{_HOLDS[name]} need their own index",
-            todo="correct its name, let no template of the cluster match it, or create it as"
-            " docs/elasticsearch.md shows",
+            todo="correct its name, or let no template of the cluster match it; or if the cluster"
+            f" needs other replicas, {made_by_hand}",
         )
 
 
@@ -54,7 +59,10 @@ def make(
     The error is empty if the index was created, also if others did so first (status 400).
     """
     made = cluster.ask(f"creating index {index}", "PUT", path(index), body=body, allow=allow)
-    error = made.body.get("error", {}) if made.status in allow else {}
+    if made.status not in allow:
+        return made.status, {}
+    # A front end has errors of its own form.
+    error = made.body.get("error") or {"reason": str(dict(made.body))[:200]}
     return made.status, {} if error.get("type") == EXISTS else error
 
 

@@ -239,10 +239,10 @@ class StagingLog:
                 )
 
     def _drop_listed(self, sink: str, attempts: Sequence[str]) -> None:
-        query = {"bool": {"filter": [{"term": {"sink": sink}}, {"terms": {"attempt": attempts}}]}}
+        query = reads.all_of({"term": {"sink": sink}}, {"terms": {"attempt": attempts}})
         target, body = path(self.indices.log, "_delete_by_query"), {"query": query}
         # A chunk that others drop at the same moment is no failure.
-        params = {"conflicts": "proceed"}
+        params = {"conflicts": "proceed", **self.cluster.dialect.searching}
         answer = self.cluster.ask(DROPPING, "POST", target, params=params, body=body, allow=(404,))
         if failures := answer.body.get("failures"):
             raise StoreUnreachable("The cluster could not drop all staged rows", str(failures[0]))
@@ -256,7 +256,7 @@ class StagingLog:
         A search also shows chunks deleted since the last refresh; a look-up by id does not.
         """
         body = {
-            "query": {"bool": {"filter": [{"term": {"sink": sink}}, {"term": {"kind": "chunk"}}]}},
+            "query": reads.all_of({"term": {"sink": sink}}, {"term": {"kind": "chunk"}}),
             "sort": ["attempt", "seq"],
             "_source": False,
             "docvalue_fields": [*LISTED],

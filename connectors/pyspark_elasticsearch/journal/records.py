@@ -190,7 +190,7 @@ class LedgerRecords:
         index = self.indices.ledger
         self.cluster.ask(doing, "POST", path(index, "_refresh"), allow=(404,))
         body = {
-            "query": {"bool": {"filter": [{"term": {"kind": "record"}}, *conditions]}},
+            "query": reads.all_of({"term": {"kind": "record"}}, *conditions),
             "sort": ["name"],
             "_source": ["name", "decided"],
             "seq_no_primary_term": True,

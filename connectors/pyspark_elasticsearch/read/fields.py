@@ -146,6 +146,14 @@ class IndexFields:
     left_out: Collection[str] = ()  # indices that are excluded under every name
     has_vectors: bool = True  # whether documents have vectors without a request for them
 
+    @cached_property
+    def rebuilds_numbers(self) -> bool:
+        """Whether the cluster may change the form of numbers in documents.
+
+        It does so where a search must ask for vectors, and in OpenSearch where an index has any.
+        """
+        return not self.has_vectors or any(kind_of(one) == "knn_vector" for _, one in self.every)
+
     def same(self, name: str) -> Mapped | None:
         """The mapping of a field that is the same in every index and describes the documents."""
         found = [one.get("properties", {}).get(name) for one in self.mappings]
@@ -167,7 +175,9 @@ class IndexFields:
     def lenient(self) -> bool:
         """Whether documents may have fields without a mapping."""
         dynamic = {str(one.get("dynamic")).lower() for one in self.mappings}
-        return bool(dynamic & {"false", "runtime"}) or any(map(_is_off, self.mappings))
+        return bool(dynamic & {"false", "runtime", "false_allow_templates"}) or any(
+            map(_is_off, self.mappings)
+        )
 
     @cached_property
     def _elsewhere(self) -> set[str]:

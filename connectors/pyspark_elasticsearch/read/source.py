@@ -32,6 +32,7 @@ MOST = 1024  # slices of a point in time that a cluster allows (`index.max_slice
 
 def inferred(cluster: Cluster, options: Options) -> pa.Schema:
     """The columns of all fields, or of those that option ``columns`` names; see `natural`."""
+    cluster.require_fit(may_hide=True)
     there = describe(cluster, at_once(cluster, options["index"]))
     arrays = options["arrayFields"] or ()
     fitness.require_arrays(arrays, there)
@@ -53,6 +54,7 @@ class ElasticsearchSource:
 
     def splits(self) -> Sequence[Slice]:
         """See `Source.splits`. Splits are slices of one point in time."""
+        self.cluster.require_fit(may_hide=True)
         every = at_once(self.cluster, self.options["index"])
         there, index = describe(self.cluster, every), asked(every)
         fitness.require(self.scan.schema, there, self.options["arrayFields"] or ())
@@ -83,18 +85,19 @@ class ElasticsearchSource:
         narrowed = [*where.conditions(filters, fields)]
         out = {"terms": {"_index": [*there.left_out]}}
         for conditions in (narrowed, []) if narrowed else ([],):
-            matching = [self.options["query"], *conditions]
+            query = reads.all_of(self.options["query"], *conditions)
+            query["bool"]["must_not"] = [out]
             asked_for = columns if conditions else ()
             yield {
-                "query": {"bool": {"filter": matching, "must_not": [out]}},
+                "query": query,
                 **fitness.selection(self.scan.schema, there, traits, asked_for),
             }
 
     def _asked(self, there: IndexFields) -> Mapping[str, Any]:
         """Fields with the same mapping in all indices, read as their natural type.
 
-        If a search must ask for vectors, the cluster rewrites documents, and a number in a keyword
-        may differ from its text in the index.
+        Where the cluster rebuilds documents, a number in a keyword may differ from its text in the
+        index.
         """
         same = {one.name: there.same(one.name) for one in self.scan.schema}
         if not self.cluster.dialect.shows_ignored:
@@ -103,6 +106,6 @@ class ElasticsearchSource:
             name: mapping
             for name, mapping in same.items()
             if mapping
-            and (there.has_vectors or kind_of(mapping) != "keyword")
+            and (kind_of(mapping) != "keyword" or not there.rebuilds_numbers)
             and self.scan.schema.field(name).type == dict(natural({name: mapping}, ())).get(name)
         }

@@ -168,6 +168,16 @@ class Cluster:
             return Answer(status, JsonObject(found))
         raise _not_of_cluster(f"{status} {str(found)[:80]!r} while {doing}")
 
+    def require_fit(self, *, may_hide: bool = False) -> None:
+        """Reject a server that the connector or its client does not support.
+
+        With `may_hide`, a user who may not see the version passes: reads need no such right.
+        """
+        allow = (400, 403) if may_hide else (400,)
+        status, body = self.ask("asking for the server's version", "GET", "/", allow=allow)
+        if status != 403:
+            self.dialect.require_fit(status, body)
+
     def error_of(self, status: int, error: Any, doing: str) -> StoreError:
         """The error for an answer that reports a failure."""
         told = f"{status} {failures.message(error)}"

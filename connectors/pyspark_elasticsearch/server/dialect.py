@@ -21,6 +21,7 @@ class Dialect:
         opening: parameters of a request that opens one; without all shards it must fail.
         point_id: the member of its answer that names the point.
         closing: makes the body of a request that closes one.
+        primary: the preference of a search for the primary of a shard, on this node.
         tie: the sort value of documents in a point in time.
         has_ties: whether documents of several shards may have the same one.
         searching: parameters of each search.
@@ -37,6 +38,7 @@ class Dialect:
     opening: Mapping[str, str]
     point_id: str
     closing: Callable[[str], Mapping[str, Any]]
+    primary: str
     tie: str
     has_ties: bool
     searching: Mapping[str, str]

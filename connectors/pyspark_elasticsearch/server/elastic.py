@@ -149,6 +149,7 @@ ELASTICSEARCH = Dialect(
     opening={},
     point_id="id",
     closing=lambda point: {"id": point},
+    primary="_only_nodes:{}",
     tie="_shard_doc",
     has_ties=False,
     searching={},

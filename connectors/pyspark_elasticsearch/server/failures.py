@@ -54,6 +54,12 @@ BY_TYPE = {
         FailureKind.CONFLICT, "another write changed the document in the meantime"
     ),
     "es_rejected_execution_exception": _BUSY,
+    "rejected_execution_exception": _BUSY,  # of OpenSearch
+    "index_create_block_exception": _passing(  # of OpenSearch
+        "the cluster takes no new index: its disks are nearly full, or an administrator has set"
+        " cluster.blocks.create_index",
+        "free disk space, or remove the setting",
+    ),
     "circuit_breaking_exception": _BUSY,
     "process_cluster_event_timeout_exception": _BUSY,
     "unavailable_shards_exception": _passing("a shard of the index has no primary now"),
@@ -122,10 +128,22 @@ _CONDITIONS = {
 }
 """The first words of an illegal argument that concerns no row."""
 
-NOT_CALLED = "Pipeline processor configured for non-existent pipeline ["
-"""The first words of an illegal state; its status is that of an internal failure."""
-
+POINTS = refused(
+    "the nodes keep as many points in time as they may, 300 each (a read has one in each shard)",
+    "lower option keepAlive, for which they outlive a read, or raise search.max_open_pit_context"
+    " (Elasticsearch: search.max_open_scroll_context)",
+)
+POINTS = refused(
+    "its nodes have as many points in time as they may, and a read has one for each shard",
+    "lower option keepAlive, for which they outlive a read, or raise search.max_open_pit_context",
+)
 NO_PIPELINE = refused("the ingest pipeline does not exist, or was deleted", "create it")
+_BY_WORDS = {
+    "Pipeline processor configured for non-existent pipeline [": NO_PIPELINE,
+    "Trying to create too many Point In Time contexts": POINTS,  # OpenSearch
+}
+"""The first words of errors whose types and statuses are those of others."""
+
 TOO_MANY_SCRIPTS = _passing(
     "the cluster has reached its limit of compiled scripts (script.max_compilations_rate)"
 )
@@ -186,8 +204,10 @@ def classify(status: int, error: Any) -> KnownFailure:
         return MAPPING_LATE
     if kind == "illegal_argument_exception":
         return _of_illegal(error)
-    if kind == "illegal_state_exception" and str(error.get("reason", "")).startswith(NOT_CALLED):
-        return NO_PIPELINE
+    for cause in causes(error):
+        for words, about in _BY_WORDS.items():
+            if str(cause.get("reason", "")).startswith(words):
+                return about
     by_status = BY_STATUS.get(status, OF_SERVER if status >= 500 else OTHER)
     return BY_TYPE.get(kind, by_status)
 
@@ -274,8 +294,8 @@ def _translated(error: Unanswered | OtherProduct, doing: str, product: str) -> S
         return StoreRefused(
             f"The server is not {product}, as seen while {doing}",
             why=str(error),
-            todo='for OpenSearch use format("opensearch"), or opensearch+ before a URL of the command'
-            " line; otherwise check option url: releases before 7.14 also answer so",
+            todo='for OpenSearch use format("opensearch"), on the command line opensearch+<url>;'
+            " otherwise check option url: releases before 7.14 also answer so",
         )
     if isinstance(error, Untrusted):
         return StoreRefused(

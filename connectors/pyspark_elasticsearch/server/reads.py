@@ -54,6 +54,13 @@ def batches(items: Sequence[T], size: int = PAGE) -> Iterator[Sequence[T]]:
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
+def all_of(*conditions: Mapping[str, Any]) -> dict[str, Any]:
+    """The query for documents that match all conditions."""
+    # OpenSearch rewrites queries inside a `bool` (search.query_rewriting.enabled); some releases
+    # divide a `terms` there into several that must all match.
+    return {"bool": {"filter": [{"constant_score": {"filter": one}} for one in conditions]}}
+
+
 def whole(cluster: Cluster) -> dict[str, str]:
     """The parameters of a search for all hits."""
     # Otherwise a shard without an answer omits its hits, and the result looks complete.

@@ -336,7 +336,7 @@ class IndexNames:
         cluster, index = self.records.cluster, self.records.indices.ledger
         cluster.ask(LOOKING, "POST", path(index, "_refresh"))
         same = {"prefix": {"name": f"{sink.rpartition('@')[0]}@"}}
-        query = {"bool": {"filter": [{"term": {"kind": "naming"}}, same]}}
+        query = reads.all_of({"term": {"kind": "naming"}}, same)
         pages = reads.pages(cluster, LOOKING, index, {"query": query, "sort": ["name", "_doc"]})
         with reading(f"naming of {sink}"):
             found = (hit["_source"] for page in pages for hit in page)

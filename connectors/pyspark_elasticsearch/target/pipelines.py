@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_elasticsearch.server.client import Cluster, path
 from pyspark_elasticsearch.server.reads import batches
-from pyspark_elasticsearch.target.templates import PIPELINES
 from sparkonce.errors import OptionError, StoreRefused
 
 if TYPE_CHECKING:
     from pyspark_elasticsearch.write.documents import Documents
 
-(DEFAULT, FINAL), NONE = PIPELINES, "_none"
+DEFAULT, FINAL, NONE = "index.default_pipeline", "index.final_pipeline", "_none"
 PAGE = 20  # pipelines in a request: its line is at most 4 KB (``http.max_initial_line_length``)
 Definition = Mapping[str, Any]
 Settings = Mapping[str, Any]

@@ -26,7 +26,15 @@ FORBIDDEN = r'[\\/*?"<>| ,#:\x00-\x1f]|^[-_+]|^\.{0,2}$'
 LONGEST = 255  # bytes of a name
 LOOKING = "reading templates of indices"
 FLAT = {"flat_settings": "true"}
-PIPELINES = "index.default_pipeline", "index.final_pipeline"
+SETTINGS = tuple(
+    f"index.{name}"
+    for name in (
+        *("default_pipeline", "final_pipeline", "translog.durability", "replication.type"),
+        *("append_only.enabled", "disable_sequence_numbers", "ingestion_source.type", "mode"),
+        *("blocks.write", "blocks.read_only", "verified_before_close"),
+    )
+)
+"""The settings of an index that the guarantee depends on."""
 LIKE = "events-{country}-{at:yyyy.MM.dd}"
 ADVICE = "filter such rows out, or correct the column before the sink, for example lower(country)"
 
@@ -78,17 +86,19 @@ def meet(one: str, other: str) -> bool:
     return one[0] == other[0] and meet(one[1:], other[1:])
 
 
-def settings(cluster: Cluster, pattern: str, option: str) -> Iterator[Mapping[str, Any]]:
-    """The settings of pipelines of all indices that match a pattern, existing and future.
+def settings(
+    cluster: Cluster, pattern: str, option: str
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Names and `SETTINGS` of all indices that match a pattern, and of templates for others.
 
     `OptionError` if future ones would be data streams.
     """
-    target = path(pattern, "_settings", ",".join(PIPELINES))
+    target = path(pattern, "_settings", ",".join(SETTINGS))
     doing = f"reading indices {pattern}"
     # One index with a block of metadata rejects this for all; answers to rows show the rest.
     found = cluster.ask(doing, "GET", target, params=FLAT, allow=(403, 404))
     if found.status == 200:
-        yield from (about["settings"] for about in found.body.values())
+        yield from ((f"Index {name}", one["settings"]) for name, one in found.body.items())
     yield from _of_new(cluster, pattern, option)
 
 
@@ -113,7 +123,7 @@ def _matching(cluster: Cluster, pattern: str) -> Iterator[tuple[str, Mapping[str
             return
 
 
-def _of_new(cluster: Cluster, pattern: str, option: str) -> Iterator[Mapping[str, Any]]:
+def _of_new(cluster: Cluster, pattern: str, option: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for name, about in _matching(cluster, pattern):
         if "data_stream" in about:
             raise OptionError(
@@ -127,9 +137,17 @@ def _of_new(cluster: Cluster, pattern: str, option: str) -> Iterator[Mapping[str
         simulate = path("_index_template", "_simulate", name)
         made = cluster.ask(LOOKING, "POST", simulate, allow=(403,))
         template = made.body["template"] if made.status == 200 else about.get("template", {})
-        kept = template.get("settings", {}).get("index", {})
-        yield {f"index.{setting}": value for setting, value in kept.items()}
+        yield f"Index template {name}", dict(_flat(template.get("settings", {})))
     status, body = cluster.ask(LOOKING, "GET", "/_template", params=FLAT, allow=(403, 404))
-    for about in body.values() if status == 200 else ():
+    for name, about in body.items() if status == 200 else ():
         if any(meet(each, pattern) for each in about["index_patterns"]):
-            yield about.get("settings", {})
+            yield f"Template {name}", about.get("settings", {})
+
+
+def _flat(settings: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:
+    """Settings by whole names, of which any part may be an object."""
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{at}{name}.")
+        else:
+            yield f"{at}{name}", value

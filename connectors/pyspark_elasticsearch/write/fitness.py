@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pyspark_elasticsearch.server.failures import FLOOD
@@ -19,38 +19,81 @@ from sparkonce.option_values import suggestion
 
 FLOODED = "read_only_allow_delete"
 LIFECYCLE = "index.lifecycle.name"
-UNNUMBERED = "index.disable_sequence_numbers"
 DERIVED = "index.derived_source.enabled"
-APPEND_ONLY = "index.append_only.enabled"
+KNN = "index.knn.derived_source.enabled"
 WHOLE = ("standard", "lookup")  # index modes that keep each document unchanged by default
+
+
+_CREATE = "write into an index that was created without this setting"
+UNSAFE: Sequence[tuple[str, Callable[[str], bool], str, str]] = (
+    (
+        "index.translog.durability",
+        lambda value: value == "async",
+        "if a node fails within seconds, acknowledged rows of a finished epoch are lost",
+        "set it to request",
+    ),
+    (
+        "index.replication.type",
+        lambda value: value == "segment",
+        "a refresh covers the primaries only, and a search of a copy may miss rows",
+        "write into an index that was created with index.replication.type=DOCUMENT",
+    ),
+    (
+        "index.disable_sequence_numbers",
+        lambda value: value == "true",
+        "no write there can depend on the earlier state of a document: the cluster rejects"
+        " updates, and the connector could not safely remove a misplaced row",
+        f"{_CREATE}, and with an index.mode that does not imply it",
+    ),
+    (
+        "index.mode",
+        lambda value: value == "time_series",
+        "such an index makes ids itself, and the connector identifies a repeated row by its id",
+        "write into an index of another mode",
+    ),
+    (
+        "index.append_only.enabled",
+        lambda value: value == "true",
+        "it rejects updates and deletes, so the connector could not remove a misplaced row",
+        _CREATE,
+    ),
+    (
+        "index.ingestion_source.type",
+        lambda value: value not in ("", "none"),
+        "it takes rows from that source alone, and accepts no writes",
+        _CREATE,
+    ),
+)
+"""Settings, their unsafe values, why, and what to do."""
+
+
+def require_keeps_rows(of: str, settings: Mapping[str, Any]) -> None:
+    """Reject settings with which an index may lose or hide acknowledged writes (`StoreUnsafe`).
+
+    Args:
+        of: the index or the template that has them, for errors.
+        settings: by whole names.
+    """
+    for name, is_unsafe, why, todo in UNSAFE:
+        value = str(settings.get(name) or "").lower()
+        if is_unsafe(value):
+            raise StoreUnsafe(f"{of} has {name}={value}", why, f"{todo}, then restart")
+
+
+def is_closed(settings: Mapping[str, Any]) -> bool:
+    """Whether an index accepts no writes."""
+    names = "index.verified_before_close", "index.blocks.write", "index.blocks.read_only"
+    return any(str(settings.get(name)).lower() == "true" for name in names)
 
 
 def require_safe(target: Target) -> None:
     """Reject an index that may lose or hide acknowledged writes, or that accepts no writes.
 
     Raises:
-        StoreUnsafe: ``index.translog.durability`` is ``async``, or ``index.replication.type`` is
-            ``SEGMENT``.
+        StoreUnsafe: see `require_keeps_rows`.
         StoreRefused: it is read-only; `StoreUnreachable` if this is temporary.
     """
-    if target.setting("index.translog.durability") == "async":
-        raise StoreUnsafe(
-            f"Index {target.name} has index.translog.durability=async",
-            why="if a node fails within seconds, acknowledged rows of a finished epoch are lost",
-            todo=f'PUT {target.name}/_settings {{"index.translog.durability": "request"}}',
-        )
-    if target.setting("index.replication.type") == "segment":
-        raise StoreUnsafe(
-            f"Index {target.name} has index.replication.type=SEGMENT",
-            why="a refresh covers the primaries only, and a search of a copy may miss rows",
-            todo="write into an index with index.replication.type=DOCUMENT",
-        )
-    if target.setting("index.ingestion_source.type") not in ("", "none"):
-        raise StoreRefused(
-            f"Index {target.name} has index.ingestion_source.type",
-            why="it takes rows from that source alone, and accepts no writes",
-            todo="write into an index without this setting",
-        )
+    require_keeps_rows(f"Index {target.name}", target.settings)
     blocks = {
         "verified_before_close": ("is closed", f"POST {target.name}/_open"),
         **{
@@ -73,8 +116,6 @@ def require_own(target: Target) -> None:
     A template of the cluster may have given it such settings.
     """
     require_safe(target)
-    _require_numbered(target)
-    _require_changeable(target)
     flaws = [f"has {option}={name}" for option, name in pipelines.of_index(target.settings)]
     if part := kept_instead(target):
         flaws.append(f"keeps {part}")
@@ -103,8 +144,6 @@ def require_fit(target: Target, documents: Documents) -> None:
     require_safe(target)
     checks.refuse(_of_streams(target, documents) if target.since else ())
     checks.refuse(_of_ids(target, documents))
-    _require_numbered(target)
-    _require_changeable(target)
     # Such a block accepts rows, and rejects look-ups of documents.
     scripted = documents.mode.guard is RowGuard.SCRIPT
     looks_up = scripted or target.since or documents.alias
@@ -118,6 +157,8 @@ def require_fit(target: Target, documents: Documents) -> None:
     checks.refuse(_of_fields(target, documents))
     if scripted:
         _require_fit_for_scripts(target)
+    if documents.order and documents.mode.verb != "delete":
+        _require_comparable(target)
 
 
 def _of_streams(target: Target, documents: Documents) -> Iterator[checks.Contradiction]:
@@ -153,12 +194,6 @@ def _of_streams(target: Target, documents: Documents) -> Iterator[checks.Contrad
 
 def _of_ids(target: Target, documents: Documents) -> Iterator[checks.Contradiction]:
     yield (
-        target.setting("index.mode") == "time_series",
-        f"Option index: {target.name} has index.mode=time_series",
-        "such an index makes ids itself, and the connector identifies a repeated row by its id",
-        "write into an index of another mode",
-    )
-    yield (
         _asks_for_routing(target) and not documents.routing,
         f"Option routing is missing, and the mapping of {target.name} requires a routing",
         "the index would reject every row, after the decision of its epoch",
@@ -168,26 +203,6 @@ def _of_ids(target: Target, documents: Documents) -> Iterator[checks.Contradicti
 
 def _asks_for_routing(target: Target) -> bool:
     return str(target.mappings.get("_routing", {}).get("required")).lower() == "true"
-
-
-def _require_numbered(target: Target) -> None:
-    if target.setting(UNNUMBERED) == "true":
-        mode = target.settings.get("index.mode") or "standard"
-        raise StoreUnsafe(
-            f"Index {target.name} has {UNNUMBERED}=true (index.mode={mode})",
-            why="no write there can depend on the earlier state of a document: the cluster rejects"
-            " updates, and the connector could not safely remove a misplaced row",
-            todo=f"recreate the index with {UNNUMBERED}=false, and an index.mode that allows that",
-        )
-
-
-def _require_changeable(target: Target) -> None:
-    if target.setting(APPEND_ONLY) == "true":
-        raise StoreUnsafe(
-            f"Index {target.name} has {APPEND_ONLY}=true",
-            why="it rejects updates and deletes, so the connector could not remove a misplaced row",
-            todo=f"recreate the index without {APPEND_ONLY}",
-        )
 
 
 def _of_aliases(target: Target, documents: Documents) -> Iterator[checks.Contradiction]:
@@ -211,7 +226,7 @@ def _of_aliases(target: Target, documents: Documents) -> Iterator[checks.Contrad
 
 def _of_fields(target: Target, documents: Documents) -> Iterator[checks.Contradiction]:
     """Columns that a strict mapping lacks: the index would reject all rows once decided."""
-    fields, strict = target.fields, str(target.mappings.get("dynamic")) == "strict"
+    fields, strict = target.fields, _is_strict(target.mappings)
     for name in documents.fields if strict else ():
         yield (
             # A dot leads into an object, which may have another mapping.
@@ -228,6 +243,32 @@ def _of_fields(target: Target, documents: Documents) -> Iterator[checks.Contradi
     )
 
 
+def _is_strict(mappings: Mapping[str, Any]) -> bool:
+    dynamic = str(mappings.get("dynamic")).lower()
+    no_templates = dynamic == "strict_allow_templates" and not mappings.get("dynamic_templates")
+    return dynamic == "strict" or no_templates
+
+
+UNCHANGED = (
+    "write into an index that keeps documents: of index.mode=standard, without includes, excludes,"
+    f" enabled and mode of _source, and without {DERIVED}"
+)
+
+
+def _require_comparable(target: Target) -> None:
+    """Reject an index in which a row can't be compared with its document."""
+    part = kept_instead(target)
+    if not part and target.setting("index.knn") == "true" and target.setting(KNN) != "false":
+        part = f"vectors apart from _source: index.knn without {KNN}=false"
+    if part:
+        raise StoreUnsafe(
+            f"Index {target.name} keeps {part}",
+            why="of two rows with the same value of versionColumn the first stays, so the connector"
+            " compares a repeated row with the document, and this one may differ from its row",
+            todo=f"{UNCHANGED}; or leave versionColumn out",
+        )
+
+
 def _require_fit_for_scripts(target: Target) -> None:
     """Reject an index that keeps only parts of documents, or could silently drop a row."""
     if part := kept_instead(target):
@@ -236,8 +277,7 @@ def _require_fit_for_scripts(target: Target) -> None:
             why="an update or increment writes back what the index keeps of a document. Other"
             f" fields would disappear or change; so would field {OWN!r}, and a repeated row would"
             " count again",
-            todo="write into an index of index.mode=standard, without includes, excludes, enabled"
-            f" and mode of _source, and without {DERIVED}",
+            todo=UNCHANGED,
         )
     if str(target.mappings.get("subobjects")).lower() == "false":
         raise StoreRefused(
@@ -278,8 +318,10 @@ def kept_instead(target: Target) -> str:
     modes, of_index = _source_modes(target), target.setting("index.mode") or "standard"
     if part := dropped(target):
         return part
-    if modes - {"stored"} or target.setting(DERIVED) == "true":
-        return f"no _source: it is rebuilt from fields by index.mode={of_index} or {DERIVED}"
+    if modes - {"stored"}:
+        return f"no _source: it is rebuilt from fields by index.mode={of_index}"
+    if target.setting(DERIVED) == "true":
+        return f"no _source: it is rebuilt from fields by {DERIVED}"
     if not modes and of_index not in WHOLE:
         return f"a _source that may be rebuilt from fields: index.mode={of_index}"
     return ""

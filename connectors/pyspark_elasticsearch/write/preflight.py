@@ -36,12 +36,6 @@ GC_DELETES, FORGOTTEN = "index.gc_deletes", "60s"
 TOMBSTONES = 3600  # seconds for which the index must remember a deleted document's version
 
 
-def require_fit_server(cluster: Cluster) -> None:
-    """Reject a server that the connector or its client does not support."""
-    answer = cluster.ask("asking the server for its version", "GET", "/", allow=(400,))
-    cluster.dialect.require_fit(answer.status, answer.body)
-
-
 def require_safe_indices(
     cluster: Cluster,
     names: Iterable[str],
@@ -124,8 +118,11 @@ def _fit_target(
     if documents.parts:  # the first row creates the index
         # Even where option pipeline is set: an index may also have a final pipeline.
         pattern = pattern_of(documents.parts)
-        of_names = templates.settings(cluster, pattern, documents.index)
-        return None, _fit_pipelines(cluster, documents, {}, *of_names)
+        of_names = dict(templates.settings(cluster, pattern, documents.index))
+        for of, settings in of_names.items():
+            if not fitness.is_closed(settings):  # no row goes there
+                fitness.require_keeps_rows(of, settings)
+        return None, _fit_pipelines(cluster, documents, {}, *of_names.values())
     name, appends = documents.index, documents.follows_aliases
     found = targets.resolve(cluster, name, appends=appends)
     # Mode overwrite writes to an alias of the new index.
