@@ -95,7 +95,7 @@ def _unanswered(error: exceptions.ConnectionError) -> Unanswered:
     return kind(words, was_sent=was_sent)
 
 
-def require_fit(status: int, body: Mapping[str, Any]) -> None:
+def require_fit(status: int, body: Mapping[str, Any], *, for_reads: bool = False) -> None:  # noqa: ARG001
     """Reject another product, and a release that is too old.
 
     Raises:
@@ -117,6 +117,14 @@ def require_fit(status: int, body: Mapping[str, Any]) -> None:
         )
 
 
+def is_on(point: str, node: str) -> bool:
+    """Whether a point in time has a shard on this node.
+
+    Its name has the names of nodes in Base64; see ``SearchContextId.encode`` of OpenSearch.
+    """
+    return node.encode() in base64.urlsafe_b64decode(point + "==")
+
+
 OPENSEARCH = Dialect(
     name="OpenSearch",
     client=OpenSearchLibrary,
@@ -126,7 +134,9 @@ OPENSEARCH = Dialect(
     point_id="pit_id",
     closing=lambda point: {"pit_id": [point]},
     # Not _only_nodes, which clusters with weighted routing reject, such as some of Amazon's.
+    # It is the primary by the state of the node that is asked, which may be old.
     primary="_primary",
+    is_on=is_on,
     tie="_doc",
     has_ties=True,
     searching={"search_pipeline": "_none"},  # an index may have a default one, which drops hits

@@ -19,7 +19,8 @@ from integration.support.elasticsearch import (
 )
 from integration.support.servers.elasticsearch import connect, is_opensearch
 
-from sparkonce.errors import StoreRefused, StoreUnsafe
+from pyspark_opensearch.dialect import is_on
+from sparkonce.errors import StoreUnreachable, StoreUnsafe
 from sparkonce.reading import OneOf
 
 pytestmark = [
@@ -96,10 +97,19 @@ def test_too_many_points_in_time_are_told(index: Index) -> None:
     limit = {"search.max_open_pit_context": 2}
     index.client.cluster.put_settings(persistent=limit)
     try:
-        with pytest.raises(StoreRefused, match="lower option keepAlive"):
+        with pytest.raises(StoreUnreachable, match="lower option keepAlive"):
             index.source().splits()
     finally:
         index.client.cluster.put_settings(persistent=dict.fromkeys(limit))
+
+
+def test_point_in_time_says_on_which_nodes_it_is(index: Index) -> None:
+    """So a stream notices that an old state of the cluster led to another copy."""
+    index.fill({"n": {"type": "long"}}, [{"n": 1}])
+    (node,) = index.client.nodes.info()["nodes"]
+    point = index.source().splits()[0].point
+    assert is_on(point, node)
+    assert not is_on(point, node[::-1])
 
 
 def test_stream_reads_a_cluster_with_weights_for_its_zones(private_elasticsearch: Private) -> None:

@@ -282,6 +282,24 @@ def test_template_of_names_is_refused_where_a_name_may_lose_rows(index: Index, w
         index.into(COUNTS, **given)
 
 
+@pytest.mark.filterwarnings("ignore:index template")  # it shadows older ones, as the server says
+def test_template_of_names_goes_by_the_templates_that_apply(index: Index) -> None:
+    """Of older templates the highest order counts; beside an index template none does."""
+    put, given = index.client.indices.put_template, {"index": f"{index}-{{id}}"}
+    given["createIndex"] = "false"
+    put(name=f"{index}-old", index_patterns=[f"{index}-*"], settings=LOSES, order=1)
+    with pytest.raises(StoreUnsafe, match=rf"Template {index}-old has .*durability=async"):
+        index.into(COUNTS, **given)
+    safe = {"translog": {"durability": "request"}}
+    put(name=f"{index}-over", index_patterns=[f"{index}*"], settings=safe, order=2)
+    index.into(COUNTS, **given).run(0, ONE)
+    index.client.indices.delete_template(name=f"{index}-over")
+    index.client.indices.put_index_template(
+        name=f"{index}-new", index_patterns=[f"{index}-*"], template={}, priority=500
+    )
+    index.into(COUNTS, **given).run(0, ONE)
+
+
 @pytest.mark.parametrize("source", [{"excludes": ["n"]}, {"enabled": False}])
 def test_rows_are_not_compared_with_documents_that_are_not_kept(
     index: Index, source: dict[str, Any]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
@@ -60,21 +59,26 @@ def test_index_without_sequence_numbers_is_refused(said: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("name", "value", "is_fine_for_letters"),
     [
-        ("translog.durability", "ASYNC"),
-        ("replication.type", "SEGMENT"),
-        ("append_only.enabled", True),
-        ("ingestion_source.type", "KAFKA"),
-        (MODE.partition(".")[2], "time_series"),
+        ("translog.durability", "ASYNC", False),
+        ("replication.type", "SEGMENT", False),
+        ("ingestion_source.type", "KAFKA", False),
+        ("append_only.enabled", True, True),
+        ("mode", "time_series", True),
+        ("mode", "one_to_come", True),
     ],
 )
-@pytest.mark.parametrize("require", [require_own, require_safe])
 def test_setting_that_loses_rows_is_refused_by_name(
-    require: Callable[[Target], None], name: str, value: object
+    name: str, value: object, is_fine_for_letters: bool
 ) -> None:
-    with pytest.raises(StoreUnsafe, match=rf"Index x has index\.{name}={str(value).lower()}"):
-        require(index({f"index.{name}": value}))
+    there = index({f"index.{name}": value})
+    said = rf"Index x has index\.{name}={str(value).lower()}"
+    for require in (require_own, lambda one: require_fit(one, APPENDED)):
+        with pytest.raises(StoreUnsafe, match=said):
+            require(there)
+    with nullcontext() if is_fine_for_letters else pytest.raises(StoreUnsafe, match=said):
+        require_safe(there)
 
 
 @pytest.mark.parametrize(
@@ -95,12 +99,20 @@ def test_mapping_that_takes_no_new_field_refuses_a_column(
         require_fit(there, replace(APPENDED, columns=("n",)))
 
 
+APART = "index.knn.derived_source.enabled", "index.mapping.exclude_source_vectors"
+
+
 def test_vectors_apart_from_documents_do_not_go_with_versions() -> None:
     documents = replace(APPENDED, change=Upsert(("k",), order="v"))
-    require_fit(index({}), documents)
-    for settings in ({"index.knn": "true"}, {"index.derived_source.enabled": "true"}):
-        with pytest.raises(StoreUnsafe, match="versionColumn"):
-            require_fit(index(settings), documents)
+    vector = {"properties": {"a": {"properties": {"v": {"type": "knn_vector"}}}}}
+    for name in APART:
+        there = Target("x", {name: "true"}, vector, "", None)
+        with pytest.raises(StoreUnsafe, match=f"{name}=true.*versionColumn"):
+            require_fit(there, documents)
+        require_fit(there._replace(mappings={}), documents)
+        require_fit(there._replace(settings={name: "false"}), documents)
+    with pytest.raises(StoreUnsafe, match="versionColumn"):
+        require_fit(index({"index.derived_source.enabled": "true"}), documents)
 
 
 # -- ingest pipelines are taken only if all that they do is known to leave addresses alone
@@ -248,8 +260,9 @@ def test_a_field_whose_one_value_is_not_set_yet_may_match_later() -> None:
     require_settled(BY_F, IndexFields([known], known["properties"], 10))
     require_settled({"term": {"n": 1}}, there)
     computed = {"properties": {}, "derived": {"f": {"type": "keyword", "script": {}}}}
-    with pytest.raises(StoreRefused, match="which a script computes"):
-        require_settled(BY_F, IndexFields([computed], {}, 10))
+    for query in (BY_F, {"term": {"f.inside": "x"}}):
+        with pytest.raises(StoreRefused, match="which a script computes"):
+            require_settled(query, IndexFields([computed], {}, 10))
 
 
 def test_fields_without_a_mapping_are_expected_where_a_mapping_ignores_them() -> None:

@@ -175,6 +175,8 @@ def _opened(cluster: Cluster, of: SequenceRange, node: str, keep: str) -> Iterat
             raise
         raise _moved(of) from None
     try:
+        if not cluster.dialect.is_on(point, node):
+            raise _moved(of)
         yield point
     finally:
         with suppress(StoreError):  # the cluster closes it after a while
@@ -230,7 +232,10 @@ def require_settled(query: Mapping[str, Any], there: IndexFields) -> None:
     """Reject a query of a field whose values change without a write (`StoreRefused`)."""
     words = {*_words(query)}
     for name, how in _unsettled(there):
-        if any(fnmatchcase(name, one) or name.startswith(f"{one}.") for one in words):
+        if any(
+            fnmatchcase(name, one) or name.startswith(f"{one}.") or one.startswith(f"{name}.")
+            for one in words
+        ):
             raise StoreRefused(
                 f"Option query has field {name!r}, {how}",
                 why="a document may begin to match without a write, after the stream has passed it",

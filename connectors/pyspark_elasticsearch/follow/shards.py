@@ -155,7 +155,8 @@ def _require_followable(index: str, settings: Mapping[str, Any], is_off: bool) -
     if settings.get("remote_store", {}).get("enabled") == "true":
         raise StoreRefused(
             f"Index {index} can't be followed: it has index.remote_store.enabled=true",
-            why="it is not proven that a change whose number counts as final is in that store",
+            why="sparkonce was not tested there: a change that counts as final may be lost with its"
+            " node",
             todo=f"reindex it into a cluster without remote-backed storage, or {out}",
         )
     if is_off or settings.get("disable_sequence_numbers") == "true":

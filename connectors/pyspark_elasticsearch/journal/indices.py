@@ -34,7 +34,7 @@ def ensure(cluster: Cluster, index: str, name: str) -> None:
         f"create it from pyspark_elasticsearch/journal/json/{name}.json with settings"
         f" {json.dumps(cluster.dialect.own_settings)}"
     )
-    if error.get("type") == "index_create_block_exception":
+    if error.get("type") in ("index_create_block_exception", "cluster_block_exception"):
         raise cluster.error_of(status, error, f"creating index {index}")
     if status == 403:
         raise StoreRefused(
@@ -62,7 +62,9 @@ def make(
     if made.status not in allow:
         return made.status, {}
     # A front end has errors of its own form.
-    error = made.body.get("error") or {"reason": str(dict(made.body))[:200]}
+    error = made.body.get("error")
+    if not isinstance(error, Mapping):
+        error = {"reason": str(dict(made.body))[:200]}
     return made.status, {} if error.get("type") == EXISTS else error
 
 

@@ -14,7 +14,7 @@ from pyarrow import types
 
 from pyspark_elasticsearch.server.client import Cluster, by_name, path
 from pyspark_elasticsearch.server.reads import index_names
-from pyspark_elasticsearch.target.lookup import OWN
+from pyspark_elasticsearch.target.lookup import OWN, VECTORS, flat
 from sparkonce.errors import OptionError, StoreRefused
 from sparkonce.option_values import Parser
 from sparkonce.values.spark_types import decimal
@@ -114,9 +114,6 @@ KINDS = {
 """Types of fields, and types of Arrow for their values; other fields are read as texts."""
 
 WHOLE = ("byte", "short", "integer", "long")  # each includes all values of those before it
-VECTORS = ("dense_vector", "sparse_vector", "rank_vectors")
-"""Types that newer clusters omit from documents unless the search asks for them."""
-
 TEXTS = (
     *("keyword", "text", "wildcard", "constant_keyword", "match_only_text", "ip", "version"),
     *("search_as_you_type", "date", "date_nanos", "token_count"),
@@ -352,10 +349,3 @@ def is_millis(mapping: Mapped) -> bool:
     formats = {*_format(mapping).split("||")}
     known = {"epoch_millis", PLAIN_DATES, f"{PLAIN_DATES}_nanos"}
     return kind_of(mapping) == "date" and "epoch_millis" in formats and formats <= known
-
-
-def flat(fields: Mapping[str, Mapped | None], at: str = "") -> Iterator[tuple[str, Mapped | None]]:
-    """All fields by path, including those inside others."""
-    for name, mapping in fields.items():
-        yield f"{at}{name}", mapping
-        yield from flat((mapping or {}).get("properties", {}), f"{at}{name}.")

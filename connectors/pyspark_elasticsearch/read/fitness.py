@@ -12,7 +12,8 @@ from pyarrow import types
 
 from pyspark_elasticsearch.read import fields
 from pyspark_elasticsearch.read.documents import FLOATS, FieldTraits
-from pyspark_elasticsearch.read.fields import META, VECTORS, IndexFields, Mapped, flat, kind_of
+from pyspark_elasticsearch.read.fields import META, IndexFields, Mapped, kind_of
+from pyspark_elasticsearch.target.lookup import VECTORS, flat
 from sparkonce.errors import OptionError
 from sparkonce.option_values import suggestion
 from sparkonce.values.spark_types import type_name

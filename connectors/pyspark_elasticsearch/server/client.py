@@ -173,10 +173,15 @@ class Cluster:
 
         With `may_hide`, a user who may not see the version passes: reads need no such right.
         """
-        allow = (400, 403) if may_hide else (400,)
-        status, body = self.ask("asking for the server's version", "GET", "/", allow=allow)
-        if status != 403:
-            self.dialect.require_fit(status, body)
+        allow = (400, 403, 404) if may_hide else (400,)
+        try:
+            status, body = self.ask("asking for the server's version", "GET", "/", allow=allow)
+        except StoreUnreachable as error:
+            if not may_hide or isinstance(error.__context__, Unanswered):
+                raise
+            return  # a front end has answered
+        if status in (200, 400):
+            self.dialect.require_fit(status, body, for_reads=may_hide)
 
     def error_of(self, status: int, error: Any, doing: str) -> StoreError:
         """The error for an answer that reports a failure."""
@@ -197,7 +202,8 @@ class Cluster:
 def _error(found: Any) -> Any:
     """The error of an answer, or the first one of a delete by query."""
     if isinstance(found, Mapping):
-        for error in (found.get("error"), *(one["cause"] for one in found.get("failures", ()))):
+        failed = (one.get("cause") or one.get("reason") for one in found.get("failures", ()))
+        for error in (found.get("error"), *failed):
             if error:
                 return error
     return str(found)[:200]

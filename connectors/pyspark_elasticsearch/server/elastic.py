@@ -105,7 +105,7 @@ def _bytes(body: Any) -> bytes:
     return body if isinstance(body, bytes) else str(body).encode()
 
 
-def require_fit(status: int, body: Mapping[str, Any]) -> None:
+def require_fit(status: int, body: Mapping[str, Any], *, for_reads: bool = False) -> None:
     """Reject a server that this client does not support, and Elasticsearch Serverless.
 
     Raises:
@@ -114,7 +114,7 @@ def require_fit(status: int, body: Mapping[str, Any]) -> None:
     client = elasticsearch.__version__[0]
     if status == 400:  # the server does not know the headers of a newer client
         raise _versions(f"older than {client}", client, OLDEST)
-    if body["version"].get("build_flavor") == "serverless":
+    if body["version"].get("build_flavor") == "serverless" and not for_reads:
         raise StoreRefused(
             "The server is Elasticsearch Serverless",
             why="it hides settings of indices that the guarantee depends on, and rejects changes to"
@@ -150,6 +150,7 @@ ELASTICSEARCH = Dialect(
     point_id="id",
     closing=lambda point: {"id": point},
     primary="_only_nodes:{}",
+    is_on=lambda point, node: True,  # noqa: ARG005
     tie="_shard_doc",
     has_ties=False,
     searching={},

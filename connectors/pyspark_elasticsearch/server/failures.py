@@ -128,12 +128,7 @@ _CONDITIONS = {
 }
 """The first words of an illegal argument that concerns no row."""
 
-POINTS = refused(
-    "the nodes keep as many points in time as they may, 300 each (a read has one in each shard)",
-    "lower option keepAlive, for which they outlive a read, or raise search.max_open_pit_context"
-    " (Elasticsearch: search.max_open_scroll_context)",
-)
-POINTS = refused(
+POINTS = _passing(
     "its nodes have as many points in time as they may, and a read has one for each shard",
     "lower option keepAlive, for which they outlive a read, or raise search.max_open_pit_context",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -39,6 +39,9 @@ of it, and a strict or full mapping accepts it.
 
 STAMP: dict[str, Any] = {"properties": {"sink": {"type": "keyword"}, "fence": {"type": "long"}}}
 """Its mapping where it names the decision of a document, for the filter of an alias."""
+
+VECTORS = ("dense_vector", "sparse_vector", "rank_vectors")
+"""Types that newer clusters omit from documents unless the search asks for them."""
 
 LONGEST_KEYWORD = 8191  # characters whose UTF-8 form fits the limit of a term in Lucene
 _PARTS = ("_source", "_routing", "dynamic")
@@ -84,6 +87,15 @@ def definition(
     if own:
         fields[OWN] = dict(own)
     return {"mappings": {"dynamic": dynamic, "properties": fields}}
+
+
+def flat(
+    fields: Mapping[str, Mapping[str, Any] | None], at: str = ""
+) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
+    """All fields by path, including those inside others."""
+    for name, mapping in fields.items():
+        yield f"{at}{name}", mapping
+        yield from flat((mapping or {}).get("properties", {}), f"{at}{name}.")
 
 
 def lacking(wanted: Mapping[str, Any], there: Mapping[str, Any]) -> dict[str, Any]:

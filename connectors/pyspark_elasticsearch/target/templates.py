@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_elasticsearch.server.client import Cluster, path
+from pyspark_elasticsearch.target import safety
 from sparkonce import templates
 from sparkonce.errors import OptionError
 from sparkonce.templates import Namer, Segment
@@ -26,13 +27,10 @@ FORBIDDEN = r'[\\/*?"<>| ,#:\x00-\x1f]|^[-_+]|^\.{0,2}$'
 LONGEST = 255  # bytes of a name
 LOOKING = "reading templates of indices"
 FLAT = {"flat_settings": "true"}
-SETTINGS = tuple(
-    f"index.{name}"
-    for name in (
-        *("default_pipeline", "final_pipeline", "translog.durability", "replication.type"),
-        *("append_only.enabled", "disable_sequence_numbers", "ingestion_source.type", "mode"),
-        *("blocks.write", "blocks.read_only", "verified_before_close"),
-    )
+SETTINGS = (
+    *("index.default_pipeline", "index.final_pipeline"),
+    *(name for name, _, _ in (*safety.LOSING, *safety.UNFIT)),
+    *safety.CLOSED,
 )
 """The settings of an index that the guarantee depends on."""
 LIKE = "events-{country}-{at:yyyy.MM.dd}"
@@ -95,7 +93,7 @@ def settings(
     """
     target = path(pattern, "_settings", ",".join(SETTINGS))
     doing = f"reading indices {pattern}"
-    # One index with a block of metadata rejects this for all; answers to rows show the rest.
+    # One index with a block of metadata rejects this for all. Answers to rows show pipelines.
     found = cluster.ask(doing, "GET", target, params=FLAT, allow=(403, 404))
     if found.status == 200:
         yield from ((f"Index {name}", one["settings"]) for name, one in found.body.items())
@@ -118,9 +116,13 @@ def _matching(cluster: Cluster, pattern: str) -> Iterator[tuple[str, Mapping[str
         patterns = one["index_template"]["index_patterns"]
         if any(meet(each, pattern) for each in patterns):
             yield one["name"], one["index_template"]
-        # Only a star matches a star of ours, so this template matches all of our names.
-        if any(fnmatchcase(pattern, each) for each in patterns):
+        if _covers(patterns, pattern):
             return
+
+
+def _covers(patterns: Sequence[str], pattern: str) -> bool:
+    # Only a star matches a star of ours, so a match is one of all of our names.
+    return any(fnmatchcase(pattern, each) for each in patterns)
 
 
 def _of_new(cluster: Cluster, pattern: str, option: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -138,10 +140,21 @@ def _of_new(cluster: Cluster, pattern: str, option: str) -> Iterator[tuple[str, 
         made = cluster.ask(LOOKING, "POST", simulate, allow=(403,))
         template = made.body["template"] if made.status == 200 else about.get("template", {})
         yield f"Index template {name}", dict(_flat(template.get("settings", {})))
+        if _covers(about["index_patterns"], pattern):
+            return
+    yield from _of_legacy(cluster, pattern)
+
+
+def _of_legacy(cluster: Cluster, pattern: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The older templates, which apply together where no index template does."""
     status, body = cluster.ask(LOOKING, "GET", "/_template", params=FLAT, allow=(403, 404))
-    for name, about in body.items() if status == 200 else ():
+    found, over = body.items() if status == 200 else (), dict[str, Any]()
+    for name, about in sorted(found, key=lambda one: -one[1].get("order", 0)):
+        settings = {**about.get("settings", {}), **over}
         if any(meet(each, pattern) for each in about["index_patterns"]):
-            yield f"Template {name}", about.get("settings", {})
+            yield f"Template {name}", settings
+        if _covers(about["index_patterns"], pattern):
+            over = settings
 
 
 def _flat(settings: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:

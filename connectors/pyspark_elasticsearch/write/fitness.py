@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pyspark_elasticsearch.server.failures import FLOOD
-from pyspark_elasticsearch.target import pipelines
-from pyspark_elasticsearch.target.lookup import OWN, STAMP, Target
+from pyspark_elasticsearch.target import pipelines, safety
+from pyspark_elasticsearch.target.lookup import OWN, STAMP, VECTORS, Target, flat
 from pyspark_elasticsearch.target.placement import TIMESTAMP
 from pyspark_elasticsearch.write.documents import Documents, RowGuard
 from sparkonce import checks
@@ -20,80 +20,22 @@ from sparkonce.option_values import suggestion
 FLOODED = "read_only_allow_delete"
 LIFECYCLE = "index.lifecycle.name"
 DERIVED = "index.derived_source.enabled"
-KNN = "index.knn.derived_source.enabled"
+APART = "index.knn.derived_source.enabled", "index.mapping.exclude_source_vectors"
 WHOLE = ("standard", "lookup")  # index modes that keep each document unchanged by default
 
 
-_CREATE = "write into an index that was created without this setting"
-UNSAFE: Sequence[tuple[str, Callable[[str], bool], str, str]] = (
-    (
-        "index.translog.durability",
-        lambda value: value == "async",
-        "if a node fails within seconds, acknowledged rows of a finished epoch are lost",
-        "set it to request",
-    ),
-    (
-        "index.replication.type",
-        lambda value: value == "segment",
-        "a refresh covers the primaries only, and a search of a copy may miss rows",
-        "write into an index that was created with index.replication.type=DOCUMENT",
-    ),
-    (
-        "index.disable_sequence_numbers",
-        lambda value: value == "true",
-        "no write there can depend on the earlier state of a document: the cluster rejects"
-        " updates, and the connector could not safely remove a misplaced row",
-        f"{_CREATE}, and with an index.mode that does not imply it",
-    ),
-    (
-        "index.mode",
-        lambda value: value == "time_series",
-        "such an index makes ids itself, and the connector identifies a repeated row by its id",
-        "write into an index of another mode",
-    ),
-    (
-        "index.append_only.enabled",
-        lambda value: value == "true",
-        "it rejects updates and deletes, so the connector could not remove a misplaced row",
-        _CREATE,
-    ),
-    (
-        "index.ingestion_source.type",
-        lambda value: value not in ("", "none"),
-        "it takes rows from that source alone, and accepts no writes",
-        _CREATE,
-    ),
-)
-"""Settings, their unsafe values, why, and what to do."""
-
-
-def require_keeps_rows(of: str, settings: Mapping[str, Any]) -> None:
-    """Reject settings with which an index may lose or hide acknowledged writes (`StoreUnsafe`).
-
-    Args:
-        of: the index or the template that has them, for errors.
-        settings: by whole names.
-    """
-    for name, is_unsafe, why, todo in UNSAFE:
-        value = str(settings.get(name) or "").lower()
-        if is_unsafe(value):
-            raise StoreUnsafe(f"{of} has {name}={value}", why, f"{todo}, then restart")
-
-
-def is_closed(settings: Mapping[str, Any]) -> bool:
-    """Whether an index accepts no writes."""
-    names = "index.verified_before_close", "index.blocks.write", "index.blocks.read_only"
-    return any(str(settings.get(name)).lower() == "true" for name in names)
-
-
-def require_safe(target: Target) -> None:
+def require_safe(
+    target: Target,
+    rules: Sequence[safety.Rule] = safety.LOSING,
+    cure: str = "write into an index that was created without this setting",
+) -> None:
     """Reject an index that may lose or hide acknowledged writes, or that accepts no writes.
 
     Raises:
-        StoreUnsafe: see `require_keeps_rows`.
+        StoreUnsafe: see `safety.require`.
         StoreRefused: it is read-only; `StoreUnreachable` if this is temporary.
     """
-    require_keeps_rows(f"Index {target.name}", target.settings)
+    safety.require(f"Index {target.name}", target.settings, rules, cure)
     blocks = {
         "verified_before_close": ("is closed", f"POST {target.name}/_open"),
         **{
@@ -110,12 +52,15 @@ def require_safe(target: Target) -> None:
             raise StoreRefused(what, "it accepts no writes", f"{todo}, then restart the query")
 
 
+RECREATE = "let no template of the cluster match the index, and delete it if it is new and empty"
+
+
 def require_own(target: Target) -> None:
     """Reject an index of the connector that does not keep documents (`StoreUnsafe`).
 
     A template of the cluster may have given it such settings.
     """
-    require_safe(target)
+    require_safe(target, (*safety.LOSING, *safety.UNFIT), RECREATE)
     flaws = [f"has {option}={name}" for option, name in pipelines.of_index(target.settings)]
     if part := kept_instead(target):
         flaws.append(f"keeps {part}")
@@ -129,8 +74,7 @@ def require_own(target: Target) -> None:
         raise StoreUnsafe(
             f"Index {target.name}, the connector's own, {' and '.join(flaws)}",
             why="the connector reads decisions from this index, which must return them unchanged",
-            todo=f"{', and '.join(cures)}. Otherwise let no template of the cluster match the"
-            " index, delete it if it is new and empty, and restart the query",
+            todo=f"{', and '.join(cures)}. Otherwise {RECREATE}, and restart the query",
         )
 
 
@@ -141,7 +85,7 @@ def require_fit(target: Target, documents: Documents) -> None:
         OptionError: rows do not fit the index.
         StoreUnsafe: it lacks what the guard of a row depends on; see also `require_safe`.
     """
-    require_safe(target)
+    require_safe(target, (*safety.LOSING, *safety.UNFIT))
     checks.refuse(_of_streams(target, documents) if target.since else ())
     checks.refuse(_of_ids(target, documents))
     # Such a block accepts rows, and rejects look-ups of documents.
@@ -257,16 +201,23 @@ UNCHANGED = (
 
 def _require_comparable(target: Target) -> None:
     """Reject an index in which a row can't be compared with its document."""
-    part = kept_instead(target)
-    if not part and target.setting("index.knn") == "true" and target.setting(KNN) != "false":
-        part = f"vectors apart from _source: index.knn without {KNN}=false"
+    part, todo = kept_instead(target), UNCHANGED
+    if not part and (name := _vectors_apart(target)):
+        part, todo = f"vectors apart from _source ({name}=true)", f"set {name}=false in a new index"
     if part:
         raise StoreUnsafe(
             f"Index {target.name} keeps {part}",
             why="of two rows with the same value of versionColumn the first stays, so the connector"
             " compares a repeated row with the document, and this one may differ from its row",
-            todo=f"{UNCHANGED}; or leave versionColumn out",
+            todo=f"{todo}, or leave versionColumn out",
         )
+
+
+def _vectors_apart(target: Target) -> str:
+    """The setting by which an index keeps its vectors apart; empty if it has none."""
+    kinds = {(one or {}).get("type") for _, one in flat(target.fields)}
+    has = kinds & {*VECTORS, "knn_vector"}
+    return next((one for one in APART if has and target.setting(one) == "true"), "")
 
 
 def _require_fit_for_scripts(target: Target) -> None:

@@ -15,7 +15,7 @@ from pyspark_elasticsearch.journal import indices
 from pyspark_elasticsearch.server import bulk
 from pyspark_elasticsearch.server.client import Cluster, path
 from pyspark_elasticsearch.server.failures import causes, message
-from pyspark_elasticsearch.target import aliases, pipelines, templates
+from pyspark_elasticsearch.target import aliases, pipelines, safety, templates
 from pyspark_elasticsearch.target import lookup as targets
 from pyspark_elasticsearch.target.lookup import GUARD, OWN, STAMP, Target
 from pyspark_elasticsearch.target.placement import behind
@@ -33,6 +33,10 @@ log = logging.getLogger("sparkonce")
 
 Definitions = Mapping[str, pipelines.Definition]
 GC_DELETES, FORGOTTEN = "index.gc_deletes", "60s"
+OF_NAMES = (
+    "remove it from the template, or choose names that it does not match. If no row goes to an"
+    " index, set index.blocks.write on it"
+)
 TOMBSTONES = 3600  # seconds for which the index must remember a deleted document's version
 
 
@@ -120,8 +124,8 @@ def _fit_target(
         pattern = pattern_of(documents.parts)
         of_names = dict(templates.settings(cluster, pattern, documents.index))
         for of, settings in of_names.items():
-            if not fitness.is_closed(settings):  # no row goes there
-                fitness.require_keeps_rows(of, settings)
+            if not safety.is_closed(settings):  # no row goes there
+                safety.require(of, settings, (*safety.LOSING, *safety.UNFIT), OF_NAMES)
         return None, _fit_pipelines(cluster, documents, {}, *of_names.values())
     name, appends = documents.index, documents.follows_aliases
     found = targets.resolve(cluster, name, appends=appends)
@@ -332,11 +336,13 @@ def _take_back(cluster: Cluster, index: str) -> None:
     if blocked.status != 200:
         return
     cluster.ask(doing, "POST", path(index, "_refresh"), allow=absent)
-    counted = cluster.ask(doing, "GET", path(index, "_count"), allow=absent)
+    body: dict[str, Any] = {"size": 0, "track_total_hits": True}
+    at, params = path(index, "_search"), cluster.dialect.searching
+    counted = cluster.ask(doing, "POST", at, params=params, body=body, allow=absent)
     shards = counted.body["_shards"] if counted.status == 200 else {}
     # A shard without any copy counts as neither: its rows are invisible.
     whole = counted.status == 200 and shards["successful"] == shards["total"]
-    if whole and not counted.body["count"]:
+    if whole and not counted.body["hits"]["total"]["value"]:
         cluster.ask(doing, "DELETE", path(index), allow=absent)
     else:
         body = {"index.blocks.write": None}
