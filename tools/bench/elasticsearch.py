@@ -11,6 +11,9 @@ Run it on a quiet machine. The commands:
 All figures of a table result from one run, one node and the same rows. Each writer fills a new
 index with the same explicit mapping. An uncounted pass of all writers runs first, because Java
 compiles the server's code while it runs, which favours later writers.
+
+`SPARKONCE_TEST_ELASTICSEARCH=opensearch3` measures OpenSearch, with its client, and without
+elasticsearch-hadoop.
 """
 
 from __future__ import annotations
@@ -18,19 +21,19 @@ from __future__ import annotations
 import json
 import statistics
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from elasticsearch.helpers import parallel_bulk, scan
 from integration.support.epochs import ElasticsearchQuery
 from integration.support.servers.cache import jar
 from integration.support.servers.elasticsearch import (
     ElasticsearchProcess,
     connect,
+    is_opensearch,
     private_tree,
     version_at,
 )
@@ -40,6 +43,17 @@ from tools.bench.harness import BY_HAND, COUNTING, OWN, OWN_BATCH, PARTS, Writer
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
+
+if is_opensearch():
+    from opensearchpy import OpenSearch as Client
+    from opensearchpy.helpers import parallel_bulk, scan
+
+    FORMAT, PRODUCT = "opensearch", "OpenSearch"
+else:
+    from elasticsearch import Elasticsearch as Client
+    from elasticsearch.helpers import parallel_bulk, scan
+
+    FORMAT, PRODUCT = "elasticsearch", "Elasticsearch"
 
 MAPPING = {
     "dynamic": "strict",
@@ -96,7 +110,7 @@ def send_by_hand(url: str, rows: Iterator[Row], **settings: int) -> None:
         for row in rows:
             yield {"_index": "byhand", "_id": row["id"], "_source": row.asDict()}
 
-    with connect(url) as client:
+    with Client([url]) as client:
         for done, told in parallel_bulk(client, actions(), **settings):
             assert done, told
 
@@ -118,8 +132,8 @@ def write(given: Namespace) -> None:
             BY_HAND: on_driver(node.url),
             f"{BY_HAND}, partitions": harness.in_partitions(partial(send_by_hand, node.url)),
             f"{BY_HAND}, partitions, tuned": harness.in_partitions(tuned),
-            OWN: harness.stream("elasticsearch", **own),
-            OWN_BATCH: harness.in_batches("elasticsearch", **own),
+            OWN: harness.stream(FORMAT, **own),
+            OWN_BATCH: harness.in_batches(FORMAT, **own),
         }
         many = [range(at * rows, (at + 1) * rows) for at in range(given.rounds + 1)]
         large = harness.make_epochs(spark, home / "large", many)
@@ -138,11 +152,16 @@ def write(given: Namespace) -> None:
         ways = {
             name: harness.way(spark, large, writer, indices) for name, writer in writers.items()
         }
-        ways |= {JVM: hadoop, f"{JVM}, tuned": lambda: hadoop(**TUNED)}
+        if not is_opensearch():
+            ways |= {JVM: hadoop, f"{JVM}, tuned": lambda: hadoop(**TUNED)}
         took = harness.medians(harness.in_turns(ways, 2, uncounted=1))
         harness.show_single_rows(spark, home, writers, indices)
-        title = f"{rows:,} rows of 4 columns, Elasticsearch {version_at(node.url)}"
-    harness.show_rates(title, {name: rows / each for name, each in took.items()}, BY_HAND, JVM)
+        title = f"{rows:,} rows of 4 columns, {PRODUCT} {version_at(node.url)}"
+    _show(title, {name: rows / each for name, each in took.items()})
+
+
+def _show(title: str, rates: Mapping[str, float]) -> None:
+    harness.show_rates(title, rates, *(name for name in (BY_HAND, JVM) if name in rates))
 
 
 def alone(given: Namespace) -> None:
@@ -189,7 +208,7 @@ class HandReader(harness.HandReader):
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         part = {"slice": {"id": partition.value, "max": PARTS}}
-        with connect(self.options["url"]) as client:
+        with Client([self.options["url"]]) as client:
             for hit in scan(client, query=part, index="reads", size=5000):
                 source = hit["_source"]
                 at = datetime.fromisoformat(source["at"].replace("Z", "+00:00"))
@@ -206,23 +225,24 @@ def read(given: Namespace) -> None:
         own = {"url": node.url, "index": "reads"}
         with harness.session(hand=Hand) as (spark, _):
             fresh(node.url, "reads", shards=PARTS)
-            made = harness.rows_of(spark.range(rows)).write.format("elasticsearch")
+            made = harness.rows_of(spark.range(rows)).write.format(FORMAT)
             made.options(**own, key="id").mode("append").save()
             with connect(node.url) as client:
                 client.indices.refresh(index="reads")
                 client.indices.forcemerge(index="reads", max_num_segments=1)
-            reader = spark.read.format("elasticsearch").options(**own, numPartitions=PARTS)
+            reader = spark.read.format(FORMAT).options(**own, numPartitions=PARTS)
             readers = {
                 BY_HAND: spark.read.format("by_hand").option("url", node.url).load(),
                 OWN: reader.schema(harness.SCHEMA).load(),
             }
             took = harness.reads(readers, rows, given.rounds)
-        settings = {"es.nodes": "127.0.0.1", "es.port": str(node.port), "path": "reads"}
-        settings |= {"es.nodes.wan.only": "true", "es.scroll.size": "5000"}
-        other = {"options": settings, "schema": harness.SCHEMA, "rounds": given.rounds + 1}
-        took[JVM] = statistics.median(harness.jvm([jar(HADOOP)], JVM_FORM, **other))
-        title = f"{rows:,} documents, Elasticsearch {version_at(node.url)}"
-    harness.show_rates(title, {name: rows / each for name, each in took.items()}, BY_HAND, JVM)
+        if not is_opensearch():
+            settings = {"es.nodes": "127.0.0.1", "es.port": str(node.port), "path": "reads"}
+            settings |= {"es.nodes.wan.only": "true", "es.scroll.size": "5000"}
+            other = {"options": settings, "schema": harness.SCHEMA, "rounds": given.rounds + 1}
+            took[JVM] = statistics.median(harness.jvm([jar(HADOOP)], JVM_FORM, **other))
+        title = f"{rows:,} documents, {PRODUCT} {version_at(node.url)}"
+    _show(title, {name: rows / each for name, each in took.items()})
 
 
 def large(given: Namespace) -> None:
@@ -232,15 +252,15 @@ def large(given: Namespace) -> None:
             fresh(node.url, "large")
             own = {"url": node.url, "index": "large", "key": "id", "timeout": "120"}
             made = harness.rows_of(harness.numbers(spark, rows))
-            writer = harness.stream("elasticsearch", **own)
+            writer = harness.stream(FORMAT, **own)
             line = harness.large(made, writer, lambda: total(node.url, "large"), rows)
             lines.append(("upsert", *line))
-    harness.show("Epochs, Elasticsearch", harness.LARGE, lines)
+    harness.show(f"Epochs, {PRODUCT}", harness.LARGE, lines)
 
 
 def driver(given: Namespace) -> None:
     with measured() as node:
-        harness.show_driver("Elasticsearch", query(node.url, "bench"), given)
+        harness.show_driver(PRODUCT, query(node.url, "bench"), given)
 
 
 if __name__ == "__main__":
