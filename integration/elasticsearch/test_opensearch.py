@@ -92,15 +92,13 @@ def test_clean_up_does_not_pass_through_the_pipeline_of_an_index(index: Index) -
         index.client.perform_request("DELETE", at, headers=json)
 
 
-def test_too_many_points_in_time_are_told(index: Index) -> None:
-    index.fill({"n": {"type": "long"}}, [{"n": 1}], settings={"number_of_shards": 3})
-    limit = {"search.max_open_pit_context": 2}
-    index.client.cluster.put_settings(persistent=limit)
-    try:
+def test_too_many_points_in_time_are_told(private_elasticsearch: Private) -> None:
+    node = private_elasticsearch("search.max_open_pit_context: 2")
+    with connect(node.url) as client:
+        index = Index("orders", node.url, client)
+        index.fill({"n": {"type": "long"}}, [{"n": 1}], settings={"number_of_shards": 3})
         with pytest.raises(StoreUnreachable, match="lower option keepAlive"):
             index.source().splits()
-    finally:
-        index.client.cluster.put_settings(persistent=dict.fromkeys(limit))
 
 
 def test_point_in_time_says_on_which_nodes_it_is(index: Index) -> None:

@@ -335,11 +335,12 @@ class IndexNames:
         """The records of all sinks with the same sink id: sink, index, and name of the index."""
         cluster, index = self.records.cluster, self.records.indices.ledger
         cluster.ask(LOOKING, "POST", path(index, "_refresh"))
-        same = {"prefix": {"name": f"{sink.rpartition('@')[0]}@"}}
-        query = reads.all_of({"term": {"kind": "naming"}}, same)
+        # Not by prefix: a cluster may reject such a search (search.allow_expensive_queries).
+        query, same = {"term": {"kind": "naming"}}, f"{sink.rpartition('@')[0]}@"
         pages = reads.pages(cluster, LOOKING, index, {"query": query, "sort": ["name", "_doc"]})
         with reading(f"naming of {sink}"):
-            found = (hit["_source"] for page in pages for hit in page)
+            every = (hit["_source"] for page in pages for hit in page)
+            found = (one for one in every if one["name"].startswith(same))
             return [(one["name"], one["place"], one["target"]) for one in found]
 
 

@@ -67,7 +67,7 @@ def require(of: str, settings: Mapping[str, Any], rules: Sequence[Rule], cure: s
     for name, is_unsafe, why in rules:
         value = str(settings.get(name) or "").lower()
         if is_unsafe(value):
-            todo = f'set it to "request" ({of})' if name == DURABILITY else cure
+            todo = f"set {name}=request" if name == DURABILITY else cure
             raise StoreUnsafe(f"{of} has {name}={value}", why, f"{todo}, then restart the query")
 
 

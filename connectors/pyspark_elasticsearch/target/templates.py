@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
@@ -148,13 +149,20 @@ def _of_new(cluster: Cluster, pattern: str, option: str) -> Iterator[tuple[str, 
 def _of_legacy(cluster: Cluster, pattern: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The older templates, which apply together where no index template does."""
     status, body = cluster.ask(LOOKING, "GET", "/_template", params=FLAT, allow=(403, 404))
-    found, over = body.items() if status == 200 else (), dict[str, Any]()
-    for name, about in sorted(found, key=lambda one: -one[1].get("order", 0)):
-        settings = {**about.get("settings", {}), **over}
-        if any(meet(each, pattern) for each in about["index_patterns"]):
-            yield f"Template {name}", settings
-        if _covers(about["index_patterns"], pattern):
-            over = settings
+    found = [*body.items()] if status == 200 else []
+
+    def order(one: tuple[str, Mapping[str, Any]]) -> int:
+        return -int(one[1].get("order", 0))
+
+    over: dict[str, Any] = {}  # settings by templates of a higher order, for all names
+    for _, same in groupby(sorted(found, key=order), key=order):
+        those = [(one, about["index_patterns"], about.get("settings", {})) for one, about in same]
+        for name, patterns, settings in those:
+            if any(meet(each, pattern) for each in patterns):
+                yield f"Template {name}", {**settings, **over}
+        for _, patterns, settings in those:
+            if _covers(patterns, pattern):
+                over = {**settings, **over}
 
 
 def _flat(settings: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:

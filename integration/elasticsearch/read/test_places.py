@@ -13,11 +13,15 @@ from integration.support.elasticsearch import (
     CONNECTOR,
     MANY,
     Index,
+    Private,
     changes,
+    counting_anew,
     fill,
     read_rows,
     source,
 )
+from integration.support.elasticsearch import documents as documents_of
+from integration.support.servers.elasticsearch import connect
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
@@ -386,14 +390,15 @@ def test_an_index_that_has_something_else_than_documents_is_not_asked(
 
 
 def test_conditions_that_the_cluster_refuses_are_not_asked_for(
-    index: Index, caplog: pytest.LogCaptureFixture
+    private_elasticsearch: Private, caplog: pytest.LogCaptureFixture
 ) -> None:
-    draw = random.Random(7)
+    draw, node = random.Random(7), private_elasticsearch()
     documents = [{"k": draw.choice(["a", "ab", "B", None]), "n": at} for at in range(50)]
     fields = {"k": {"type": "keyword"}, "n": {"type": "long"}}
-    index.fill(fields, documents, settings={"index.max_terms_count": 2})
-    index.client.cluster.put_settings(persistent={"search.allow_expensive_queries": False})
-    try:
+    with connect(node.url) as client:
+        index = Index("orders", node.url, client)
+        index.fill(fields, documents, settings={"index.max_terms_count": 2})
+        client.cluster.put_settings(persistent={"search.allow_expensive_queries": False})
         schema = index.source().scan.schema
         for name in fields:
             stored = [one[name] for one in documents if one[name] is not None]
@@ -401,8 +406,11 @@ def test_conditions_that_the_cluster_refuses_are_not_asked_for(
                 found = read_rows(index.source(schema, [condition]))
                 assert all(one in found for one in documents if holds(one[name], condition))
         assert "The cluster rejects the conditions" in caplog.text
-    finally:
-        index.client.cluster.put_settings(persistent={"search.allow_expensive_queries": None})
+        query = counting_anew(node.url, sinkId="a")  # a sink asks for nothing of that kind
+        query.sink.check()
+        for epoch in range(2):
+            query.run(epoch, [{"id": 1, "n": 1}])
+        assert [one["n"] for one in documents_of(client, "counters").values()] == [2]
 
 
 def test_ids_are_asked_for_as_texts_alone(index: Index) -> None:

@@ -13,7 +13,7 @@ import pytest
 from elasticsearch import Elasticsearch
 from integration.support.elasticsearch import Index, source
 
-from pyspark_elasticsearch.read.fields import flat
+from pyspark_elasticsearch.target.lookup import flat
 from sparkonce.errors import ValueUnreadable
 
 SEEDS = 30

@@ -138,6 +138,11 @@ class SourceTrial(Repeated):
                 return False
         return True
 
+    def await_epoch(self, driver: RemoteDriver) -> None:
+        """Wait until the query has committed an epoch, or has ended."""
+        while not self.noted("commits") and driver.wait().running:
+            pass
+
     def stop(self, driver: RemoteDriver) -> None:
         """Stop the query.
 
