@@ -77,7 +77,7 @@ class ElasticsearchLibrary:
                 method, target, params=params, headers=headers, body=body
             )
         except elasticsearch.UnsupportedProductError as error:
-            raise OtherProduct(error.message, _bytes(error.body)) from None
+            raise OtherProduct(error.message) from None
         except elasticsearch.SSLError as error:
             raise Untrusted(str(error.message)) from error
         except elasticsearch.ConnectionTimeout as error:

@@ -38,11 +38,7 @@ class Untrusted(Unanswered):
 
 
 class OtherProduct(Exception):
-    """The server is another product; `body` is its answer."""
-
-    def __init__(self, words: str, body: bytes) -> None:
-        super().__init__(words)
-        self.body = body
+    """The server is another product."""
 
 
 @dataclass(frozen=True)

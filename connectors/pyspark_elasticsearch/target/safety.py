@@ -51,6 +51,7 @@ UNFIT: Sequence[Rule] = (
 )
 """Settings under which the connector can't guard rows."""
 
+ALL: Sequence[Rule] = (*LOSING, *UNFIT)
 CLOSED = "index.verified_before_close", "index.blocks.write", "index.blocks.read_only"
 """Settings that are true for an index that accepts no writes."""
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_elasticsearch.server.client import Cluster, path
-from pyspark_elasticsearch.target import safety
+from pyspark_elasticsearch.target import pipelines, safety
 from sparkonce import templates
 from sparkonce.errors import OptionError
 from sparkonce.templates import Namer, Segment
@@ -29,8 +29,8 @@ LONGEST = 255  # bytes of a name
 LOOKING = "reading templates of indices"
 FLAT = {"flat_settings": "true"}
 SETTINGS = (
-    *("index.default_pipeline", "index.final_pipeline"),
-    *(name for name, _, _ in (*safety.LOSING, *safety.UNFIT)),
+    *(pipelines.DEFAULT, pipelines.FINAL),
+    *(name for name, _, _ in safety.ALL),
     *safety.CLOSED,
 )
 """The settings of an index that the guarantee depends on."""

@@ -60,7 +60,7 @@ def require_own(target: Target) -> None:
 
     A template of the cluster may have given it such settings.
     """
-    require_safe(target, (*safety.LOSING, *safety.UNFIT), RECREATE)
+    require_safe(target, safety.ALL, RECREATE)
     flaws = [f"has {option}={name}" for option, name in pipelines.of_index(target.settings)]
     if part := kept_instead(target):
         flaws.append(f"keeps {part}")
@@ -85,7 +85,7 @@ def require_fit(target: Target, documents: Documents) -> None:
         OptionError: rows do not fit the index.
         StoreUnsafe: it lacks what the guard of a row depends on; see also `require_safe`.
     """
-    require_safe(target, (*safety.LOSING, *safety.UNFIT))
+    require_safe(target, safety.ALL)
     checks.refuse(_of_streams(target, documents) if target.since else ())
     checks.refuse(_of_ids(target, documents))
     # Such a block accepts rows, and rejects look-ups of documents.

@@ -125,7 +125,7 @@ def _fit_target(
         of_names = dict(templates.settings(cluster, pattern, documents.index))
         for of, settings in of_names.items():
             if not safety.is_closed(settings):  # no row goes there
-                safety.require(of, settings, (*safety.LOSING, *safety.UNFIT), OF_NAMES)
+                safety.require(of, settings, safety.ALL, OF_NAMES)
         return None, _fit_pipelines(cluster, documents, {}, *of_names.values())
     name, appends = documents.index, documents.follows_aliases
     found = targets.resolve(cluster, name, appends=appends)

@@ -15,7 +15,6 @@ from elasticsearch import Elasticsearch
 from integration.support.servers.cache import CACHE, jars, kept, loaded
 from integration.support.servers.elasticsearch import Tree, java_for
 
-NEWEST, OLDEST = "3.8.0", "2.19.6"
 SECURED = "2.19.1"
 """The newest release whose security plugin Maven has."""
 
@@ -85,7 +84,7 @@ class OpenSearchTree(Tree):
         return java_for("9" if self.major >= 3 else "8")
 
 
-def find_tree(version: str = NEWEST, *, secured: bool = False) -> OpenSearchTree:
+def find_tree(version: str, *, secured: bool = False) -> OpenSearchTree:
     """The files of a server, downloaded once; `secured` ones with the security plugin."""
 
     def bring(scratch: Path) -> Path:
